@@ -192,6 +192,7 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
         ("show", "print one checkpoint as JSON"),
         ("set", "name the position up to which a table is loaded"),
         ("reset", "forget how far a table is loaded"),
+        ("rename", "go on with a source table that was renamed, or moved to another schema"),
     ):
         action = _add_action(actions, name, description)
         action.add_argument("--conn", default="mssql_default", help="Airflow connection id (default: mssql_default)")
@@ -199,10 +200,12 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
         action.add_argument("--table", required=True, help="source table, as schema.table")
         action.add_argument("--target", required=True, help="as in the DAG: iceberg://catalog/namespace")
         action.add_argument("--table-name", default=TABLE_NAME, help=f"as in the DAG (default: {TABLE_NAME})")
-        if name != "show":
+        if name in ("set", "reset"):
             action.add_argument("--shape", help="one shape alone (default: all shapes that the checkpoint has)")
         if name == "set":
             action.add_argument("--position", required=True, metavar="LSN", help="commit LSN, 0x and 20 hex digits")
+        if name == "rename":
+            action.add_argument("--to", required=True, metavar="SCHEMA.TABLE", help="its name now")
 
 
 def _add_action(
@@ -261,8 +264,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
     :param argv: arguments without the program's name; those of the process if absent
-    :return: the exit code: 0, 1 where the demo found a difference, 2 where a command could not do its work,
-        130 after Ctrl-C
+    :return: the exit code: 0, 1 where the demo found a difference or some tables' instances were not made, 2 where a
+        command could not do its work, 130 after Ctrl-C
     """
     arguments = parser().parse_args(argv)
     try:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +22,8 @@ from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.schema import KEY_PREFIX as SCHEMA_PREFIX
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.target import Target, check_template
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
+from airflow_provider_mssql_cdc.core.waiting import left_by_reset
 
 
 @contextlib.contextmanager
@@ -80,7 +82,7 @@ class MetadataVariables:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run ``list``, ``show``, ``set`` or ``reset``.
+    """Run ``list``, ``show``, ``set``, ``reset`` or ``rename``.
 
     :raises CommandError: also where Airflow's database cannot be asked
     """
@@ -99,17 +101,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _identity(arguments: argparse.Namespace) -> Identity:
-    if arguments.table.startswith("["):
-        schema, table = parse_name(arguments.table).parts
+    name, target = _table("--table", arguments.table), Target.parse(arguments.target)
+    check_template(arguments.table_name)
+    return Identity.of(arguments.conn, arguments.database, name, target.address, arguments.table_name)
+
+
+def _table(option: str, given: str) -> TableName:
+    if given.startswith("["):
+        schema, table = parse_name(given).parts
         dot = "."
     else:
-        schema, dot, table = arguments.table.partition(".")
+        schema, dot, table = given.partition(".")
     if not (schema and dot and table):
-        raise CommandError(f"--table {arguments.table!r} is not of the form schema.table")
-    target = Target.parse(arguments.target)
-    check_template(arguments.table_name)
-    name = TableName(schema, table)
-    return Identity.of(arguments.conn, arguments.database, name, target.address, arguments.table_name)
+        raise CommandError(f"{option} {given!r} is not of the form schema.table")
+    return TableName(schema, table)
 
 
 def all_checkpoints(variables: MetadataVariables) -> Iterator[tuple[str, Checkpoint | FormatError]]:
@@ -144,6 +149,9 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
                 yield f"  {shape}: failed {sink.failed.time.isoformat(timespec='seconds')}: {sink.failed.reason}"
         if not checkpoint.sinks:
             yield "  not loaded yet"
+        if (making := checkpoint.making) is not None:
+            since = making.since.isoformat(timespec="seconds")
+            yield f"  about to make capture instance {making.instance} with {', '.join(making.columns)} since {since}"
         for copy in checkpoint.copies:
             yield f"  copying: {copy.chunks} chunks are there, changes are kept up to {copy.position}, in {copy.where}"
 
@@ -205,8 +213,8 @@ def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Names
 
 
 def _forget(store: CheckpointStore, identity: Identity) -> str:
-    """Remove a checkpoint, but for the columns that wait to be asked for: nobody else knows them once the target table
-    is dropped.
+    """Remove a checkpoint, but for what nobody else knows: the columns that wait to be asked for, once the target table
+    is dropped, and schema events that no table holds yet; these, too, where nothing else is left of it.
 
     :return: what was done
     """
@@ -215,12 +223,39 @@ def _forget(store: CheckpointStore, identity: Identity) -> str:
     except CheckpointError:
         # of one that cannot be read nothing can be kept
         stored = None
-    if stored is None or not stored.waiting_ids:
+    left = left_by_reset(stored) if stored is not None else None
+    if left is None:
         if not store.delete(identity):
             raise _missing(identity)
         return "checkpoint removed"
-    store.overwrite(Checkpoint(identity, seen_schema=stored.seen_schema, waiting_ids=stored.waiting_ids))
-    return "checkpoint removed, but for the columns that wait to be asked for"
+    store.overwrite(left)
+    kept = ["the columns that wait to be asked for"] if left.waiting_ids else []
+    kept += ["the schema changes that are not written yet"] if left.unwritten else []
+    return f"checkpoint removed, but for {' and '.join(kept)}: a second reset forgets these, too"
+
+
+def _rename(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
+    """Hand the checkpoint of a source table that was renamed, or moved to another schema, on to its new name. The
+    target keeps its name.
+    """
+    stored, to = _stored(store, identity), _table("--to", arguments.to)
+    usual = TABLE_NAME.format(schema=identity.table.schema, table=identity.table.table)
+    kept = re.sub(r"([{}])", r"\1\1", identity.name or usual)
+    renamed = Identity.of(identity.connection, identity.database, to, identity.target, kept)
+    there = store.load(renamed)
+    if renamed == identity or (there is not None and there.loaded):
+        raise CommandError(f"there is a checkpoint of {_name(renamed)} already, which was loaded as a table of its own")
+    # the folder of a copy has the name of the table that it was begun for
+    store.overwrite(dataclasses.replace(stored, identity=renamed, copies=()))
+    store.delete(identity)
+    CopyRequests(store.variables).delete(identity)
+    named = f', "table_name": "{kept}"' if renamed.name else ""
+    entry = to.quoted if "." in f"{to.schema}{to.table}" else str(to)
+    begins = "; a copy that was under way begins again" if stored.copies else ""
+    return (
+        f"{_name(identity)}: the checkpoint is that of {to} now{begins}.\n"
+        f'The next run goes on where the target stands. Its entry in tables is {{"table": "{entry}"{named}}}.'
+    )
 
 
 def _shapes(shape: str | None, stored: Checkpoint | None) -> tuple[str, ...]:
@@ -248,4 +283,4 @@ def _name(identity: Identity) -> str:
     return f"{identity.table} of {identity.database} ({identity.connection}) in {identity.place}"
 
 
-_ACTIONS = {"show": _show, "set": _set, "reset": _reset}
+_ACTIONS = {"show": _show, "set": _set, "reset": _reset, "rename": _rename}

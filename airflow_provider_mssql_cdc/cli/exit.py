@@ -5,6 +5,8 @@ from __future__ import annotations
 EXIT_OK = 0
 EXIT_DIFFERENT = 1
 EXIT_USAGE = 2
+EXIT_NOT_ALL = 1
+"""Some of what was asked for was done, and the answer says what was not."""
 
 
 class CommandError(Exception):

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.choice import check_values, select
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SelectionError, UnsupportedColumnError
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, reaches_back
-from airflow_provider_mssql_cdc.core.filling import lacking
+from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING, DELTA, POSTGRESQL
+from airflow_provider_mssql_cdc.core.going_on import goes_on_with, ids_there, set_aside
 from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.position import is_gap
-from airflow_provider_mssql_cdc.core.schema import KeptSchemas, as_loaded
-from airflow_provider_mssql_cdc.core.shapes import SHAPES
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas
 from airflow_provider_mssql_cdc.core.spec import Chosen
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, column_meant
 from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions
+from airflow_provider_mssql_cdc.core.waiting import check_filtered, without
+
+_LONGEST_NAME = 63
+"""Bytes of a name in PostgreSQL (docs: Identifiers and Key Words)."""
 
 _MOST_COLUMNS = 30_000
 """Of a table with sparse columns (docs: maximum capacity specifications)."""
@@ -30,14 +33,16 @@ class Adding:
     """What decides of the columns that a table's sinks lack.
 
     :param waits: whether a column waits to be asked for, by its column_id
-    :param by_others: column_ids that some sink of the table was loaded with
+    :param loaded: columns that some sink of the table was loaded with: column_id to the name of then
     :param waiting: column_ids that are known to wait
+    :param source_object_id: of the table that its sinks were loaded from; None where that is not known
     """
 
     options: TableOptions
     waits: Callable[[int], bool]
-    by_others: frozenset[int] = frozenset()
+    loaded: Mapping[int, str] = field(default_factory=dict)
     waiting: frozenset[int] = frozenset()
+    source_object_id: int | None = None
 
     @classmethod
     def of(
@@ -48,13 +53,30 @@ class Adding:
         :param states: of its sinks
         :param kept: schemas by their hash
         """
-        seen = checkpoint.seen_schema if checkpoint is not None else None
         waiting = frozenset(checkpoint.waiting_ids if checkpoint is not None else ())
         # what came before it was first noted which columns wait was left out on purpose
-        waits = waiting.__contains__ if seen is not None and seen.with_waiting else lambda _: True
+        waits = waiting.__contains__ if checkpoint is not None and checkpoint.knows_waiting else lambda _: True
         schemas = [kept(state.schema_hash) for state in states if state is not None and state.schema_hash is not None]
-        ids = frozenset(column.column_id for schema in schemas if schema is not None for column in schema.columns)
-        return cls(options, waits, ids, waiting)
+        loaded = {c.column_id: c.name for schema in schemas if schema is not None for c in schema.columns}
+        seen = checkpoint.seen_schema if checkpoint is not None else None
+        return cls(options, waits, loaded, waiting, seen.source_object_id if seen is not None else None)
+
+    def goes_on(self, feed: Feed, now: TableSchema, sink: SinkState, kept: KeptSchemas) -> bool:
+        """Whether a sink can go on by a feed, in the columns that it has.
+
+        :param now: all that the feed has
+        """
+        there, options = ids_there(feed, self.source_object_id), self.options
+        loaded = kept(sink.schema_hash) if sink.schema_hash is not None else None
+        return goes_on_with(now, loaded, options.copy_by, widens=options.follows_types, there=there) is not None
+
+    def leaves_out(self, feed: Feed) -> bool:
+        """Whether an instance was made without columns that were there: one that waits, that no sink has, and that did
+        not come later, or not to wait for the entry.
+        """
+        names, newest = names_of(feed), max(column.column_id for column in feed.columns)
+        left_out = [c for c in feed.others if c.column_id in self.waiting - self.loaded.keys()]
+        return any(c.column_id < newest or self.options.takes(c.name, names) is not False for c in left_out)
 
     def wants(self, column: Column, names: Sequence[str]) -> bool:
         """Whether sinks that lack a column are to get it.
@@ -63,25 +85,28 @@ class Adding:
         """
         if column.dropped or column.computed:
             return False
-        if column.column_id in self.by_others:
+        if column.column_id in self.loaded:
             return True
         said = self.options.takes(column.name, names)
         return self.options.loads_new_columns and (not self.waits(column.column_id) if said is None else said)
 
     def beginning(self, now: TableSchema) -> TableSchema:
-        """The columns with which a table begins of which no sink is loaded: what waits is left out.
+        """The columns with which a sink begins that can take none from others: what waits is left out.
 
         :param now: all that the feed has
         """
         names = [column.name for column in now.columns]
-        columns = (c for c in now.columns if c.column_id not in self.waiting or self.options.takes(c.name, names))
-        return dataclasses.replace(now, columns=tuple(columns))
+        asked_for = {column.column_id for column in now.columns if self.options.takes(column.name, names)}
+        return without(now, self.waiting - self.loaded.keys() - asked_for)
 
     def choice(self, schema: TableSchema, feed: Feed) -> Choice:
         """What of a table's rows is loaded with the columns of a schema: what the author says of others waits."""
         names, has = names_of(feed), {column.name for column in schema.columns}
         choice = self.options.choice
-        others_have_more = bool(self.by_others - {column.column_id for column in schema.columns})
+        self._check_renamed(feed, choice)
+        waiting = {column.name for column in feed.columns if column.column_id in self.waiting}
+        check_filtered(feed.source, (waiting - has) & {column_meant(name, names) for name, *_ in choice.where})
+        others_have_more = bool(self.loaded.keys() - {column.column_id for column in schema.columns})
         if self.options.loads_new_columns or others_have_more:
             left = choice.without({*names} - has, names)
             # no columns at all would stand for every column
@@ -93,19 +118,64 @@ class Adding:
         named = [name for name in named if name in has and name not in chosen]
         return dataclasses.replace(choice, columns=(*choice.columns, *named))
 
+    def sets_aside(self, column: Column) -> bool:
+        """Whether targets can give a column another name which the source has dropped, since another one has its name.
+
+        Not one of which the entry says something, which now means the other one; and not a large one, which older
+        images name that lack its value.
+        """
+        options, choice = self.options, self.options.choice
+        named = {*choice.rename, *choice.mask, *(name for name, *_ in choice.where), *options.copy_by, *options.key}
+        is_named = any(name.casefold() == column.name.casefold() for name in named)
+        # a table that a load makes has it
+        takes = options.target.format != DELTA or options.table_properties.get(COLUMN_MAPPING, "name") == "name"
+        fits = options.target.format != POSTGRESQL or len(set_aside(column).encode()) <= _LONGEST_NAME
+        free = not choice.columns and not options.partition_by and not is_named
+        return column.absent and not column.is_lob and takes and fits and free
+
+    def _check_renamed(self, feed: Feed, choice: Choice) -> None:
+        """Refuse an author's name of a column that has another one by now: what was left out or masked must not be
+        loaded in clear under that.
+        """
+        names, of_rows = names_of(feed), (name for name, *_ in choice.where)
+        hides = {*choice.columns, *choice.mask}
+        said = {*hides, *choice.rename, *of_rows, *self.options.copy_by, *self.options.key}
+        for column in (*feed.columns, *feed.others):
+            then = self.loaded.get(column.column_id, column.name)
+            if then == column.name or not any(column_meant(name, [then]) == then for name in said):
+                continue
+            # where another one has the name of before, the entry may mean that, if it says what becomes of this one
+            is_hidden = any(column_meant(name, [then]) == then for name in hides)
+            is_said = any(column_meant(name, [column.name]) == column.name for name in hides)
+            if then not in names or (is_hidden and not is_said):
+                raise SelectionError(
+                    f"the entry names column {then}, which was renamed to {column.name}.",
+                    table=str(feed.source),
+                    advice=f"Name it {column.name}.",
+                )
+
 
 def names_of(feed: Feed) -> list[str]:
     """The names of all columns of a feed's source table."""
     return [column.name for column in (*feed.columns, *feed.others)]
 
 
+def unnamed(feed: Feed, options: TableOptions) -> tuple[int, ...]:
+    """The column_ids of columns that the entry would have to name to be loaded, once sinks are loaded without them."""
+    names = names_of(feed)
+    there = (column for column in (*feed.columns, *feed.others) if not column.dropped)
+    return tuple(column.column_id for column in there if options.takes(column.name, names) is False)
+
+
 def widest(states: Iterable[SinkState | None], kept: KeptSchemas) -> list[SinkState | None]:
     """The sinks that were loaded with most columns first."""
 
-    def width(state: SinkState | None) -> int:
+    def width(state: SinkState | None) -> tuple[int, int]:
         schema = kept(state.schema_hash) if state is not None and state.schema_hash is not None else None
         # of one that is not kept nobody knows
-        return len(schema.columns) if schema is not None else _MOST_COLUMNS
+        if schema is None:
+            return _MOST_COLUMNS, 0
+        return len(schema.columns), sum(len(column.former) for column in schema.columns)
 
     return sorted(states, key=width, reverse=True)
 
@@ -132,15 +202,23 @@ def wider_of(
     for column in feed.columns:
         if column.column_id in ids or not adding.wants(column, names):
             continue
+        held = [each for each in schema.columns if each.kept and each.name.casefold() == column.name.casefold()]
+        if not all(map(adding.sets_aside, held)):
+            refusals[column.name] = "targets keep a column of this name, which the source table has dropped"
+            continue
+        aside = dataclasses.replace(
+            schema,
+            columns=tuple(dataclasses.replace(c, name=set_aside(c)) if c in held else c for c in schema.columns),
+        )
         try:
-            tried = _with(name, feed, schema, {*ids, column.column_id}, adding, check)
+            tried = _with(name, feed, aside, {*ids, column.column_id}, adding, check)
             if not tried.selection.holds(column.name):
                 continue
             why = refused(tried)
         except (SelectionError, UnsupportedColumnError) as error:
             why = error.message
         if why is None:
-            wider, ids = tried, {*ids, column.column_id}
+            wider, ids, schema = tried, {*ids, column.column_id}, aside
         else:
             refusals[column.name] = why
     return wider, refusals
@@ -161,7 +239,12 @@ def added_to(
     """
     wider, refusals = wider_of(name, feed, schema, adding, lambda wide: hides(feed, wide), check=check)
     known = {column.column_id for column in (wider.schema if wider is not None else schema).columns}
-    told, names = [], names_of(feed)
+    names, called = names_of(feed), {column.column_id: column.name for column in schema.columns}
+    told = [
+        f"column {called[c.column_id]}, which the source table dropped, gets the name {c.name}: another one has its own"
+        for c in (wider.schema.columns if wider is not None else ())
+        if c.kept and c.name != called[c.column_id]
+    ]
     for column in now.columns:
         if column.column_id in known or column.dropped or column.computed:
             continue
@@ -192,7 +275,10 @@ def to_capture(
     """
     there = tuple(column for column in feed.columns if not column.dropped)
     newer = dataclasses.replace(feed, columns=(*there, *feed.others), others=())
-    wider, _ = wider_of(name, newer, schema, adding, lambda wide: hides(feed, wide), check=check)
+    # a newer instance has none of what the source has dropped
+    kept_absent = (dataclasses.replace(column, absent=column.kept) for column in schema.columns)
+    beside = dataclasses.replace(schema, columns=tuple(kept_absent))
+    wider, _ = wider_of(name, newer, beside, adding, lambda wide: hides(feed, wide), check=check)
     if wider is None:
         return (), None
     ids = {column.column_id for column in schema.columns}
@@ -201,7 +287,7 @@ def to_capture(
     for sink in sinks:
         if sink.schema_hash is None:
             return names, "of an asserted position nobody knows with which columns it was loaded"
-        if as_loaded(now, kept(sink.schema_hash), adding.options.copy_by).hash != sink.schema_hash:
+        if not adding.goes_on(newer, now, sink, kept):
             lost = ", ".join(column.name for column in schema.columns if column.kept) or "columns"
             return names, f"the sinks have {lost}, which it would not have"
     return names, None
@@ -211,8 +297,8 @@ def _with(
     name: TableName, feed: Feed, schema: TableSchema, ids: Collection[int], adding: Adding, check: str | None
 ) -> Chosen:
     known = {column.column_id: column for column in schema.columns}
-    columns = tuple(known.get(each.column_id, each) for each in feed.columns if each.column_id in ids)
-    wide = TableSchema(columns, schema.key)
+    columns = [known.get(each.column_id, each) for each in feed.columns if each.column_id in ids]
+    wide = TableSchema((*columns, *(column for column in schema.columns if column.absent)), schema.key)
     selection = select(name, wide, adding.choice(wide, feed), check=check)
     for shape in adding.options.shapes:
         check_values(name, wide, selection, shape)
@@ -245,7 +331,7 @@ def feed_to_load(
     for newer in by_age(feeds):
         if newer is feed or not going_on:
             break
-        if _adds(newer, has, adding) and not _held_back(name, newer, going_on, adding.options, kept, probe):
+        if _adds(newer, has, adding) and not _held_back(name, newer, going_on, adding, kept, probe):
             return newer
     return feed
 
@@ -269,7 +355,7 @@ def held_back(
         if newer is feed:
             break
         if columns := _adds(newer, has, adding):
-            why = _held_back(name, newer, sinks, adding.options, kept, probe)
+            why = _held_back(name, newer, sinks, adding, kept, probe)
             told.append(f"{newer} has {', '.join(columns)}, and is not read: {why}")
     return told
 
@@ -284,40 +370,23 @@ def _held_back(
     name: TableName,
     feed: Feed,
     sinks: Iterable[SinkState],
-    options: TableOptions,
+    adding: Adding,
     kept: KeptSchemas,
     probe: Probe | None,
 ) -> str | None:
     """Why sinks cannot go on by a feed in the columns that they have; None where all can."""
     try:
-        key, _ = choose_key(name, feed, options.key)
+        key, _ = choose_key(name, feed, adding.options.key)
     except MsSqlCdcError as error:
         return error.message
     now, readable_from = TableSchema(feed.columns, key), reaches_back(feed, probe)
     for sink in sinks:
-        if (
-            readable_from is None
-            or not isinstance(sink.position, feed.POSITION)
-            or is_gap(sink.position, readable_from)
-        ):
-            return f"it begins behind {readable_from or 'what is captured'}, and sinks are at {sink.position}"
+        if readable_from is None:
+            return "nothing of it is captured yet"
+        if not isinstance(sink.position, feed.POSITION) or is_gap(sink.position, readable_from):
+            return f"it begins behind {readable_from}, and sinks are at {sink.position}"
         if sink.schema_hash is None:
             return "of an asserted position nobody knows with which columns it was loaded"
-        if as_loaded(now, kept(sink.schema_hash), options.copy_by).hash != sink.schema_hash:
+        if not adding.goes_on(feed, now, sink, kept):
             return "its columns, their types or its key are not those that the sinks were loaded with"
     return None
-
-
-def lagging_in(
-    table: Chosen, own: Chosen, sink: SinkState | None, shape: str, *, unique: bool, history: HistoryOptions
-) -> tuple[str, ...]:
-    """The columns that a copy is to fill in a sink: that it lacks, or of which it lacks the values of before.
-
-    :param own: that it has
-    :param unique: whether the server enforces the key
-    """
-    facts = SHAPES[shape]
-    is_whole = not facts.takes_history or (unique and not history.is_wide and history.operations == OPERATIONS)
-    if not facts.has_data or not table.schema.key or not is_whole:
-        return ()
-    return lacking(table, own, sink.unfilled if sink is not None else ())

@@ -117,7 +117,7 @@ def instance(
         index_key=_names(rows, INDEX),
         primary_key=_names(rows, PRIMARY),
         uncaptured=_names(rows, UNCAPTURED),
-        others=_columns(rows, UNCAPTURED),
+        others=uncaptured_columns(rows),
         supports_net_changes=net_changes,
         role=role,
         has_command_id=bool(_names(rows, COMMAND_ID)),
@@ -135,6 +135,14 @@ def captured_columns(rows: Sequence[Row]) -> tuple[Column, ...]:
     :param rows: of the statement, those with the object id of its change table
     """
     return _columns(rows, COLUMN)
+
+
+def uncaptured_columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+    """The columns of the source table that a capture instance does not have.
+
+    :param rows: of the statement, those with the object id of its change table
+    """
+    return _columns(rows, UNCAPTURED)
 
 
 def _columns(rows: Sequence[Row], kind: int) -> tuple[Column, ...]:

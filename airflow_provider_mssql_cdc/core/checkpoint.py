@@ -14,8 +14,11 @@ from airflow_provider_mssql_cdc.core.codec import Format, Tagged
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.proposal import Making, Proposal
+from airflow_provider_mssql_cdc.core.schema_changes import UnwrittenEvent
 from airflow_provider_mssql_cdc.core.schema_sight import PendingChange, SeenSchema
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.taken import NOTHING_TAKEN, TakenBySink
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 
 KEY_PREFIX = "mssql_cdc__"
@@ -72,6 +75,8 @@ class SinkState:
     :param failed: set while its last run failed for good
     :param positions: of other kinds that stand for the same as ``read_through``
     :param unfilled: target columns whose rows of before are not filled yet
+    :param ddl_upto: the columns that it was last loaded with are those behind all DDL up to here
+    :param taken_told: what the target's table of schema events says of the columns that it has taken
     """
 
     applied: Annotated[Position | None, Tagged] = None
@@ -86,6 +91,8 @@ class SinkState:
     failed: Failure | None = None
     positions: tuple[OtherPosition, ...] = ()
     unfilled: tuple[str, ...] = ()
+    ddl_upto: Annotated[Position | None, Tagged] = None
+    taken_told: TakenBySink = NOTHING_TAKEN
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -289,6 +296,9 @@ class Checkpoint:
     :param ended_copies: ids of copies that a person asked for, each with how it ended
     :param untold: events for the operations asset that no successful task has told yet
     :param seen_schema: the source table's columns as they were seen last
+    :param unwritten: schema events that the target's table of them does not hold yet
+    :param proposed: columns for which people were told to make a capture instance, and have not yet
+    :param making: the capture instance that a load is about to make, until that is seen to be done
     """
 
     identity: Identity
@@ -303,9 +313,17 @@ class Checkpoint:
     ended_copies: tuple[str, ...] = ()
     untold: tuple[Told, ...] = ()
     seen_schema: SeenSchema | None = None
+    unwritten: tuple[UnwrittenEvent, ...] = ()
+    proposed: tuple[Proposal, ...] = ()
+    making: Making | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("checkpoint", 2, "0.2.0", {1: _from_version_1})
+
+    @property
+    def knows_waiting(self) -> bool:
+        """Whether it was noted which columns wait to be asked for."""
+        return self.seen_schema is not None and self.seen_schema.with_waiting
 
     def ending_of(self, id_: str) -> str | None:
         """How a copy ended that a person asked for; None where it did not, or nothing is known of it any more."""

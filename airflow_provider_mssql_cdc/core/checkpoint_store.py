@@ -15,7 +15,9 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     NewerFormatError,
 )
 from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.schema_changes import merged_unwritten
 from airflow_provider_mssql_cdc.core.variables import Variables
+from airflow_provider_mssql_cdc.core.waiting import of_source
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +110,7 @@ _PROGRESS = {
     "selection",
     "positions",
     "unfilled",
+    "ddl_upto",
 }
 """Fields of a sink that are true together only."""
 
@@ -124,6 +127,8 @@ def _merged(stored: Checkpoint | None, written: Checkpoint, seen: Checkpoint | N
         sinks[shape] = _merged_sink(there.get(shape), sink, before.get(shape))
     if stored is None:
         return dataclasses.replace(written, sinks=sinks)
+    if written.seen_schema is not None:
+        stored = of_source(stored, written.seen_schema.source_object_id)
     base = seen or Checkpoint(written.identity)
     fields = {
         name: getattr(written, name)
@@ -134,6 +139,8 @@ def _merged(stored: Checkpoint | None, written: Checkpoint, seen: Checkpoint | N
         fields["announced"] = max(filter(None, (written.announced, stored.announced)), default=None)
     if "waiting_ids" in fields:
         fields["waiting_ids"] = tuple(sorted({*written.waiting_ids, *stored.waiting_ids}))
+    if "unwritten" in fields:
+        fields["unwritten"] = merged_unwritten(stored.unwritten, written.unwritten, base.unwritten)
     return dataclasses.replace(stored, **fields, sinks=sinks)
 
 

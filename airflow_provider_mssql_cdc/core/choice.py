@@ -103,9 +103,11 @@ def choose(table: TableName, schema: TableSchema, choice: Choice, *, check: str 
 
     wanted = {_meant(table, schema, "columns", name) for name in choice.columns}
     masks = by_column("mask", choice.mask)
+    # in the order of before, also where the change table lacks some by now
+    in_order = any(column.absent for column in schema.loaded)
     kept = [
         column.name
-        for column in schema.loaded
+        for column in (sorted(schema.loaded, key=lambda each: each.column_id) if in_order else schema.loaded)
         if (not wanted or column.name in wanted) and masks.get(column.name) != DROP
     ]
     renames = {old: new for old, new in by_column("rename", choice.rename).items() if old != new}

@@ -45,11 +45,13 @@ class TargetColumn:
 
     :param type: Spark SQL type
     :param expression: Spark SQL, with ``{}`` where the value read from the server stands
+    :param former: it keeps what was loaded of a type that the source column has no longer
     """
 
     name: str
     type: str
     expression: str
+    former: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,11 @@ class ColumnMapping:
     def name(self) -> str:
         """The column's name in the targets."""
         return self.targets[0].name
+
+    @property
+    def live(self) -> tuple[TargetColumn, ...]:
+        """The columns that get its values."""
+        return tuple(target for target in self.targets if not target.former)
 
     @property
     def is_lob(self) -> bool:
@@ -149,28 +156,37 @@ def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...]) -> No
                     table,
                     mapping.column,
                     f"would be loaded as {target.name!r}, the name of {other}.",
-                    "Give it another name (rename), or leave it out (columns).",
+                    "Give it another name (rename), or leave it out (columns)."
+                    if not mapping.column.moved
+                    else "Load into another table (table_name), and give one of them another name there (rename).",
                 )
             taken[name] = mapping.column
 
 
 def _chosen(mapping: ColumnMapping, selection: Selection) -> ColumnMapping:
     """The mapping under the name that was chosen, with what may be seen of the values."""
-    old, mask = mapping.column.name, selection.masks.get(mapping.column.name)
-    new = selection.renames.get(old, old)
+    column, old = mapping.column, mapping.column.name
+    mask, new = selection.masks.get(old), selection.renames.get(old, old)
+    name = new + column.suffix
+    held = {old + each.suffix for each in column.former}
+    left = [_named(each, old, new) for each in mapping.targets if each.former and (mask is None or each.name in held)]
     if mask == HASH:
         value = "UPPER({})" if mapping.column.type == "uniqueidentifier" else "{}"
         # salt and value as bytes: a text's are those of UTF-8
         text = value if mapping.read_type == "BINARY" else f"CAST(CAST({value} AS STRING) AS BINARY)"
         hashed = f"sha2(concat(CAST({SALT} AS BINARY), {text}), 256)"
-        return dataclasses.replace(mapping, targets=(TargetColumn(new, "STRING", hashed),))
+        left = [dataclasses.replace(each, type="STRING", expression="CAST(NULL AS STRING)") for each in left]
+        return dataclasses.replace(mapping, targets=(TargetColumn(name, "STRING", hashed), *left))
     if mask == REDACT:
         type_ = mapping.targets[0].type
-        same = f"'{REDACTED}'" if mapping.column.type in _TEXTS else f"CAST(NULL AS {type_})"
+        same = f"'{REDACTED}'" if column.type in _TEXTS or column.as_text else f"CAST(NULL AS {type_})"
         select = mapping.select if old in selection.filtered else ""
-        return dataclasses.replace(mapping, select=select, targets=(TargetColumn(new, type_, same),))
-    targets = [dataclasses.replace(target, name=new + target.name[len(old) :]) for target in mapping.targets]
-    return dataclasses.replace(mapping, targets=tuple(targets))
+        return dataclasses.replace(mapping, select=select, targets=(TargetColumn(name, type_, same), *left))
+    return dataclasses.replace(mapping, targets=(*(_named(each, old, new) for each in mapping.live), *left))
+
+
+def _named(target: TargetColumn, old: str, new: str) -> TargetColumn:
+    return dataclasses.replace(target, name=new + target.name[len(old) :])
 
 
 def map_column(table: TableName, column: Column) -> ColumnMapping:
@@ -178,6 +194,22 @@ def map_column(table: TableName, column: Column) -> ColumnMapping:
 
     :raises UnsupportedColumnError: for a type that would not arrive unchanged
     """
+    if column.former:
+        left = [
+            dataclasses.replace(target, expression=f"CAST(NULL AS {target.type})", former=True)
+            for each in column.former
+            for target in map_column(table, dataclasses.replace(column, **dataclasses.asdict(each), former=())).targets
+        ]
+        mapping = map_column(table, dataclasses.replace(column, former=()))
+        return dataclasses.replace(mapping, column=column, targets=(*mapping.targets, *left))
+    if column.suffix:
+        mapping = map_column(table, dataclasses.replace(column, suffix=""))
+        name = column.name + column.suffix
+        targets = tuple(_named(each, column.name, name) for each in mapping.targets)
+        return dataclasses.replace(mapping, column=column, targets=targets)
+    if column.as_text and (select := _AS_TEXT.get(column.type)) is not None:
+        value = select.format(quote(column.name))
+        return ColumnMapping(column, value, "STRING", (TargetColumn(column.name, "STRING", "{}"),))
     rule = _RULES.get(column.type)
     if rule is None:
         raise _unsupported(
@@ -248,6 +280,21 @@ def _datetimeoffset(column: Column) -> ColumnMapping:
 
 _STRING = _as_is("STRING")
 _BINARY = _as_is("BINARY")
+
+_AS_TEXT = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "bit"), "CONVERT(varchar(20), {})"),
+    **dict.fromkeys(("decimal", "numeric"), "CONVERT(varchar(41), {})"),
+    # style 2: all four digits behind the point
+    **dict.fromkeys(("money", "smallmoney"), "CONVERT(varchar(30), {}, 2)"),
+    # style 3: as many digits as come back to the same value; style 1: 0x before the digits (docs: CAST and CONVERT)
+    **dict.fromkeys(("float", "real"), "CONVERT(varchar(32), {}, 3)"),
+    **dict.fromkeys(("binary", "varbinary"), "CONVERT(varchar(max), {}, 1)"),
+    "date": "CONVERT(varchar(10), {}, 23)",
+    "time": "CONVERT(varchar(16), {}, 121)",
+    **dict.fromkeys(("datetime", "smalldatetime", "datetime2"), "CONVERT(varchar(27), {}, 121)"),
+    "datetimeoffset": "CONVERT(varchar(34), {}, 121)",
+}
+"""How values that are no texts are read as text, by type."""
 
 _RULES: dict[str, Callable[[Column], ColumnMapping]] = {
     "bit": _as_is("BOOLEAN"),

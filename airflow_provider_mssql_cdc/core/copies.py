@@ -34,6 +34,7 @@ class CopyBegun:
     :param at: by the clock of the process that began it
     :param where: the conditions that its rows fulfil, as text; empty where it has all rows that are loaded
     :param by: the columns that it is cut by; empty for the key's
+    :param altered_upto: where the last statement was then that has changed a captured column; None where none was known
     """
 
     id: str
@@ -50,6 +51,7 @@ class CopyBegun:
     at: datetime.datetime | None = None
     where: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
+    altered_upto: Annotated[Position | None, Tagged] = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("copy", 1, "0.3.0", {})
@@ -198,6 +200,7 @@ def why_void(
     protection: str | None = None,
     where: tuple[str, ...] = (),
     by: tuple[str, ...] = (),
+    altered_upto: Position | None = None,
     lineage: Lineage,
     readable_from: Position | None,
 ) -> str | None:
@@ -206,6 +209,8 @@ def why_void(
     :param feed: that the table is read by now; so with ``schema_hash``, ``selection_hash``, ``key``, ``protection``
     :param by: the columns that a copy is to be cut by; empty for the key's
     :param where: the conditions that the rows which are wanted fulfil, as text; those of all rows, too, are enough
+    :param altered_upto: where the last statement is that has changed a captured column, which may have altered values
+        that a later one hides
     :param lineage: of the source, with what became of ``witnesses_of`` the copy
     :param readable_from: of the feed
     """
@@ -213,6 +218,8 @@ def why_void(
         return f"it was begun with {begun.feed.name} ({begun.feed.object_id}), and the table is read by {feed} now"
     if begun.schema_hash != schema_hash or begun.key != key:
         return "the captured columns or the key are others now"
+    if altered_upto is not None and altered_upto > (begun.altered_upto or begun.low):
+        return f"a captured column was changed at {altered_upto}"
     if begun.selection_hash != selection_hash:
         return "columns, where, rename or mask were changed"
     if begun.protection != protection:

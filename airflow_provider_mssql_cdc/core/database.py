@@ -146,11 +146,13 @@ class AgentHealth:
     """Whether changes are being captured. No row and no right mean unknown, never stopped.
 
     :param detail: one line for a log or an error
+    :param fails: the newest log scan has failed, as the line says
     """
 
     agent: Running
     capture_job: Running
     detail: str
+    fails: bool = False
 
 
 class TimeOperator(enum.Enum):

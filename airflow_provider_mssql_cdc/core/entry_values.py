@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,29 @@ ON_GAP = (FAIL, COPY)
 WARN, PROPOSE, EVOLVE = "warn", "propose", "evolve"
 ON_SCHEMA_CHANGE = (WARN, FAIL, PROPOSE, EVOLVE)
 """What to do when the source table has got a column, or lost one."""
+
+NONE = "none"
+FILL = (COPY, NONE)
+"""What becomes of a new column in the rows that targets have: a copy fills it, or it is NULL there."""
+
+CHANGED, ALL = "changed", "all"
+HISTORY_FILL = (CHANGED, ALL, NONE)
+"""Which rows get an event ``R`` in a history when a copy fills a column: those of which its newest image says something
+else, all, or none."""
+
+NEW_COLUMN, STRING = "new_column", "string"
+INCOMPATIBLE_TYPES = (FAIL, NEW_COLUMN, STRING)
+"""What becomes of values whose type the target's column does not hold, after the source's has got another one: the
+table fails, or they go on in a column of their own, or as text."""
+
+CHOICES = {
+    "on_gap": ON_GAP,
+    "on_schema_change": ON_SCHEMA_CHANGE,
+    "fill": FILL,
+    "history_fill": HISTORY_FILL,
+    "incompatible_types": INCOMPATIBLE_TYPES,
+}
+"""Those of them that a run has as parameters, too."""
 
 LOAD, ASK = "load", "ask"
 NEW_COLUMNS = (LOAD, ASK)
@@ -112,6 +136,21 @@ def _new_columns(table: str, given: Any) -> str | dict[str, str]:
     return dict(given) if isinstance(given, Mapping) else str(given)
 
 
+def read_timeout(key: str, given: Any) -> datetime.timedelta | None:
+    """How long something is waited for; None is for ever.
+
+    :param key: for messages
+    :raises ParameterError: for what is no duration
+    """
+    try:
+        found = given if isinstance(given, datetime.timedelta | None) else datetime.timedelta(seconds=given)
+    except (TypeError, ValueError, OverflowError):
+        found = datetime.timedelta(0)
+    if found is not None and found <= datetime.timedelta(0):
+        raise ParameterError(f"{key}={given!r}: expected seconds or a timedelta of more than 0 s, or None")
+    return found
+
+
 def _initial(table: str, given: Any) -> Initial:
     try:
         return Initial.parse(given)
@@ -133,9 +172,10 @@ READ: dict[str, Callable[[str, Any], Any]] = {
     "deletes": _one_of("deletes", DELETES),
     "table_name": _template,
     "table_properties": _texts("table_properties"),
-    "on_gap": _one_of("on_gap", ON_GAP),
-    "on_schema_change": _one_of("on_schema_change", ON_SCHEMA_CHANGE),
+    "propose_timeout": lambda table, given: read_timeout(f"the entry of {table} has propose_timeout", given),
     "new_columns": _new_columns,
+    **{name: _one_of(name, known) for name, known in CHOICES.items()},
+    "widen_list": _one_of("widen_list", (True, False)),
     "allow_masked": _one_of("allow_masked", (True, False)),
     "initial": _initial,
 }

@@ -124,6 +124,10 @@ class SchemaChangedError(MsSqlCdcError):
     """Captured columns changed since the checkpoint, or within the window."""
 
 
+class ProposalOverdueError(MsSqlCdcError):
+    """Nobody has made the capture instance that is proposed, for longer than ``propose_timeout``."""
+
+
 class InstanceChangedError(MsSqlCdcError):
     """The capture instance is no longer the one that the run was planned with; planning again settles it."""
 
@@ -290,4 +294,5 @@ _OTHERS = {
     "waiting": "waiting for the capture",
     "copying": "copying",
     "skipped": "skipped",
+    "dropped": "dropped",
 }

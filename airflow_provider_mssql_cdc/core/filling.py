@@ -5,9 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
-from airflow_provider_mssql_cdc.core.schema import KeptSchemas, as_loaded
+from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
+from airflow_provider_mssql_cdc.core.checkpoint import SinkState
+from airflow_provider_mssql_cdc.core.entry_values import NONE
+from airflow_provider_mssql_cdc.core.going_on import Followed, follows, goes_on_with, held_as
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import TableSchema, same_schema
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, same_schema
+from airflow_provider_mssql_cdc.core.waiting import check_filtered, without
 
 FILLING = ".filling"
 """Behind the name of the folder of a table's copies: that of copies which fill columns."""
@@ -16,7 +22,14 @@ _DIGITS = 8
 
 
 def own_columns(
-    table: Chosen, now: TableSchema, schema_hash: str | None, kept: KeptSchemas, exact: Collection[str]
+    table: Chosen,
+    now: TableSchema,
+    schema_hash: str | None,
+    kept: KeptSchemas,
+    exact: Collection[str],
+    *,
+    widens: str = "",
+    there: Collection[int] | None = None,
 ) -> Chosen:
     """The columns with which a sink goes on: those that it has, or where that is not known the table's.
 
@@ -24,27 +37,34 @@ def own_columns(
     :param schema_hash: of what the sink was loaded with
     :param kept: schemas by their hash
     :param exact: columns beside the key's whose nullability counts
+    :param widens: as for ``goes_on_with``
+    :param there: as for ``goes_on_with``
     """
     if schema_hash is None or same_schema(schema_hash, table.schema):
         return table
-    found = as_loaded(now, kept(schema_hash), exact)
-    if found.hash != schema_hash:
+    found = goes_on_with(now, kept(schema_hash), exact, widens=widens, there=there)
+    if found is not None and follows(
+        like := held_as(found, [table.schema]), schema_hash, kept(schema_hash), widens=widens
+    ):
+        found = like
+    if found is None or found.hash == table.schema.hash:
         return table
     return Chosen(found, table.selection.within({column.name for column in found.columns}))
 
 
-def beginning(table: Chosen, waiting: Collection[int]) -> Chosen:
+def beginning(table: TableName, chosen: Chosen, waiting: Collection[int]) -> Chosen:
     """The columns with which a sink begins beside others of whose columns only their markers know: a table's, without
     those that wait to be asked for.
 
     :param waiting: column_ids
+    :raises SelectionError: if rows are filtered by one of these
     """
-    columns = tuple(c for c in table.schema.columns if c.column_id not in waiting or c.name in table.schema.key)
-    if len(columns) == len(table.schema.columns):
-        return table
-    return Chosen(
-        dataclasses.replace(table.schema, columns=columns), table.selection.within({column.name for column in columns})
-    )
+    schema = without(chosen.schema, waiting)
+    if schema is chosen.schema:
+        return chosen
+    names = {column.name for column in schema.columns}
+    check_filtered(table, chosen.selection.filtered - names)
+    return Chosen(schema, chosen.selection.within(names))
 
 
 def lacking(table: Chosen, own: Chosen, unfilled: Collection[str]) -> tuple[str, ...]:
@@ -53,9 +73,90 @@ def lacking(table: Chosen, own: Chosen, unfilled: Collection[str]) -> tuple[str,
     :param own: that it has
     :param unfilled: target columns of which it lacks the values of before
     """
-    has = {column.name for column in own.schema.columns if own.selection.holds(column.name)}
-    held = (column.name for column in table.schema.loaded if table.selection.holds(column.name))
-    return tuple(name for name in held if name not in has or table.selection.renames.get(name, name) in unfilled)
+    has = {c.column_id: own.selection.name_of(c) for c in own.schema.columns if own.selection.holds(c.name)}
+    # what the source has dropped it cannot tell
+    held = [c for c in table.schema.loaded if table.selection.holds(c.name) and not c.kept]
+    return tuple(c.name for c in held if c.column_id not in has or has[c.column_id] in unfilled)
+
+
+def lagging_in(
+    table: Chosen,
+    own: Chosen,
+    sink: SinkState | None,
+    shape: str,
+    unique: bool,
+    history: HistoryOptions,
+    history_fill: str,
+    types: Mapping[str, Followed],
+) -> tuple[str, ...]:
+    """The columns that a copy is to fill in a sink: that it lacks, or of which it lacks the values of before.
+
+    :param own: that it has
+    :param unique: whether the server enforces the key
+    :param history_fill: which rows a history gets
+    :param types: of its columns that it follows
+    """
+    facts = SHAPES[shape]
+    is_whole = not facts.takes_history or (unique and not history.is_wide and history.operations == OPERATIONS)
+    if not facts.has_data or not table.schema.key or not is_whole or (facts.takes_history and history_fill == NONE):
+        return ()
+    unfilled = unfilled_now(sink.unfilled if sink is not None else (), types, own)
+    return lacking(table, own, (*unfilled, *to_read_again(types, own)))
+
+
+def told_of_filling(
+    chosen: Chosen,
+    own: Mapping[str, Chosen],
+    lagging: Mapping[str, Collection[str]],
+    types: Mapping[str, Mapping[str, Followed]],
+    *,
+    leaves_null: bool,
+) -> list[str]:
+    """What people are told of columns that sinks lack, or whose values their source has altered with their types.
+
+    :param own: the columns that sinks have, by shape
+    :param lagging: those that a copy fills, by shape
+    :param types: that sinks follow, by shape and column
+    """
+    told = []
+    if filled := sorted({name for names in lagging.values() for name in names}):
+        told.append(f"{', '.join(filled)}: filled by a copy of {', '.join(lagging)}, and shown with all values")
+    anew = {
+        shape: [name for name, each in of.items() if each.anew and own[shape].selection.holds(name)]
+        for shape, of in types.items()
+    }
+    for name in sorted({name for names in anew.values() for name in names}):
+        if left := [shape for shape, names in anew.items() if name in names and name not in lagging.get(shape, ())]:
+            told.append(f"{name}: what {', '.join(left)} has of it stays as it was loaded, until the row changes")
+    if leaves_null:
+        nulls = dict.fromkeys(name for columns in own.values() for name in lacking(chosen, columns, ()))
+        told += [f'{name}: NULL in the rows that targets have, until they change: fill="none"' for name in nulls]
+    return told
+
+
+def to_read_again(types: Mapping[str, Followed], own: Chosen) -> tuple[str, ...]:
+    """The target columns whose values are to be read again, since a change of type has altered them.
+
+    :param types: that a sink follows, by column
+    :param own: its columns
+    """
+    anew = [name for name, each in types.items() if each.anew and own.selection.holds(name)]
+    return tuple(own.selection.name_of(own.schema.column(name)) for name in anew)
+
+
+def unfilled_now(unfilled: Collection[str], types: Mapping[str, Followed], own: Chosen) -> tuple[str, ...]:
+    """Target columns that lack values of before, by the names that they get.
+
+    :param types: that a sink follows, by column
+    :param own: its columns
+    """
+    renames = own.selection.renames
+    names = {
+        renames.get(column, each.was.name) + each.was.suffix: own.selection.name_of(own.schema.column(column))
+        for column, each in types.items()
+    }
+    left = {own.selection.name_of(column) for column in own.schema.columns if column.kept}
+    return tuple(name for name in (names.get(name, name) for name in unfilled) if name not in left)
 
 
 def going_on(table: TableSpec, own: Chosen, sinks: tuple[SinkSpec, ...]) -> TableSpec:

@@ -13,6 +13,9 @@ from airflow_provider_mssql_cdc.core.table import TableName
 
 ICEBERG, DELTA, PARQUET, POSTGRESQL = "iceberg", "delta", "parquet", "postgresql"
 
+COLUMN_MAPPING = "delta.columnMapping.mode"
+"""Table property of Delta: columns may get other names, for readers that know of it (docs: Delta column mapping)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Package:

@@ -57,9 +57,9 @@ def judge(
         return Lag(
             True,
             f"the capture of {status.name} is late: {seen}. Its last log scan ended at {_minute(last_scan)}. "
-            f"{health.detail}. sys.dm_cdc_errors may say why.",
+            f"{health.detail}.{'' if health.fails else ' sys.dm_cdc_errors may say why.'}",
         )
-    if Running.STOPPED in (health.agent, health.capture_job):
+    if health.fails or Running.STOPPED in (health.agent, health.capture_job):
         return Lag(True, f"the capture of {status.name} is late: {seen}. {health.detail}.")
     return Lag(
         False,

@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.taken import TakenColumn
 
 LAYOUT = 2
 """Version of the system columns that new tables get."""
@@ -105,11 +106,15 @@ class Marker:
     :param run: that made the commit
     :param positions: of other kinds that stand for the same as ``position``
     :param uncaptured_ids: column_ids that the feed does not capture
-    :param waiting_ids: column_ids that wait to be asked for, captured or not
+    :param waiting_ids: column_ids that wait to be asked for, captured or not; None of a commit that did not know them
     :param column_map: dropped and renamed columns too; empty where each column has its own name
     :param unfilled: target columns whose rows of before are not filled yet
     :param copies: ids of the copies that the table contains
     :param others_seen: commits of others were seen in the table
+    :param source_object_id: of the source table, whose column_ids these are; None where that is not known
+    :param ddl_upto: the columns that the table was last loaded with are those behind all DDL up to here; None where no
+        DDL is known
+    :param taken: columns that the table has taken since its first load
     """
 
     position: Annotated[Position, Tagged]
@@ -133,11 +138,14 @@ class Marker:
     run: TaskRun | None = None
     positions: tuple[OtherPosition, ...] = ()
     uncaptured_ids: tuple[int, ...] = ()
-    waiting_ids: tuple[int, ...] = ()
+    waiting_ids: tuple[int, ...] | None = None
     column_map: tuple[MappedColumn, ...] = ()
     unfilled: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
     others_seen: bool = False
+    source_object_id: int | None = None
+    ddl_upto: Annotated[Position | None, Tagged] = None
+    taken: tuple[TakenColumn, ...] = ()
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("marker", 2, "0.2.0", {1: _from_version_1})
@@ -146,6 +154,16 @@ class Marker:
     def feed(self) -> FeedRef:
         """What the newest commit was read from."""
         return self.feeds[-1].feed
+
+    def waiting_in(self, feed: Feed) -> tuple[int, ...] | None:
+        """The column_ids of a feed's source table that wait to be asked for; None where the marker does not know them.
+
+        A table that was dropped and made anew has other columns by the same ids.
+        """
+        if self.source_object_id is None and not self.waiting_ids:
+            # earlier versions wrote that nothing waits where they did not know
+            return None
+        return self.waiting_ids if self.source_object_id in (None, feed.source_object_id) else None
 
 
 def line_of_feeds(before: Marker | None, feed: FeedRef, after: Position) -> tuple[FeedSpan, ...]:

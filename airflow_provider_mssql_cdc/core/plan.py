@@ -6,14 +6,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.adding import (
-    Adding,
-    added_to,
-    feed_to_load,
-    held_back,
-    lagging_in,
-    widest,
-)
+from airflow_provider_mssql_cdc.core.adding import Adding, added_to, feed_to_load, held_back, unnamed, widest
 from airflow_provider_mssql_cdc.core.changes import DEFAULT
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
 from airflow_provider_mssql_cdc.core.choice import check_selection, check_values, select
@@ -25,7 +18,8 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import reaches_back
-from airflow_provider_mssql_cdc.core.filling import own_columns
+from airflow_provider_mssql_cdc.core.filling import lagging_in, own_columns, told_of_filling
+from airflow_provider_mssql_cdc.core.going_on import ids_there, names_before
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, restored
@@ -34,11 +28,16 @@ from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_change import (
     check_ddl,
+    check_followed,
     check_kept_columns,
     check_schema,
-    concerns_only,
-    left_out_of,
+    check_statements,
+    concerning,
+    followed_in,
     schema_of,
+    statements_since,
+    told_of,
+    with_hidden,
 )
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
@@ -176,7 +175,9 @@ def assess(
     feed = feed_to_load(name, feeds, checkpoint, shapes, going_on, adding, kept, probe)
     key, unique = choose_key(name, feed, options.key)
     now = TableSchema(feed.columns, key)
-    schema = schema_of(now if going_on else adding.beginning(now), widest(states, kept), kept, options.copy_by)
+    there = ids_there(feed, adding.source_object_id)
+    loaded_first, widens = widest(states, kept), options.follows_types
+    schema = schema_of(now, adding.beginning(now), loaded_first, kept, options.copy_by, widens=widens, there=there)
     wider, told = added_to(name, feed, schema, now, adding, hides, salt)
     selection = select(name, schema, adding.choice(schema, feed), check=salt)
     if wider is not None:
@@ -202,21 +203,36 @@ def assess(
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
     warnings += told
     warnings += held_back(name, feeds, feed, going_on, adding, kept, probe)
-    left_out = left_out_of(feed.columns, schema)
     chosen = Chosen(schema, selection)
     own = {
-        shape: own_columns(chosen, now, sink.schema_hash, kept, options.copy_by)
+        shape: own_columns(
+            chosen, now, sink.schema_hash, kept, options.copy_by, widens=options.follows_types, there=there
+        )
         for shape, sink in sinks.items()
         if sink is not None
     }
+    of_feed = [change for change in ddl if change.capture_instance == feed.name]
+    since, followed, differing = {}, {}, followed_in(own, sinks, kept)
+    for shape, columns in own.items() if options.follows_types else ():
+        state, concerned = sinks[shape], concerning(of_feed, feed.columns, columns.schema)
+        assert state is not None
+        # those of a time that was proven empty count, too
+        since[shape] = statements_since(concerned, state.applied or state.position, state.ddl_upto)
+        followed[shape] = with_hidden(differing.get(shape, {}), since[shape], columns.schema)
+    warnings += told_of(followed, schema, selection)
     lagging = {
         shape: names
         for shape, columns in own.items()
         if options.loads_new_columns
-        and (names := lagging_in(chosen, columns, sinks[shape], shape, unique=unique, history=options.history))
+        and not options.leaves_null
+        and (
+            names := lagging_in(
+                chosen, columns, sinks[shape], shape, unique, options.history, options.history_fill, followed[shape]
+            )
+        )
     }
-    if filled := sorted({name for names in lagging.values() for name in names}):
-        warnings.append(f"{', '.join(filled)}: filled by a copy of {', '.join(lagging)}, and shown with all values")
+    leaves_null = options.loads_new_columns and options.leaves_null
+    warnings += told_of_filling(chosen, own, lagging, followed, leaves_null=leaves_null)
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     dropped = [column for column in schema.kept if selection.holds(column)]
     warnings += [f"column {column} is NULL since the source table dropped it" for column in dropped]
@@ -238,27 +254,30 @@ def assess(
         selection=selection,
         again=frozenset(turn.again),
         failed=failed,
-        ddl=tuple(
-            change
-            for change in ddl
-            if change.capture_instance == feed.name and not concerns_only(change, left_out, schema)
-        ),
+        ddl=concerning(of_feed, feed.columns, schema),
         lagging=lagging,
         loaded_with={
-            columns.schema.hash: columns.schema.canonical
-            for columns in own.values()
-            if columns.schema.hash != schema.hash
+            was.hash: was.canonical
+            for shape in own
+            if (sink := sinks[shape]) is not None and sink.schema_hash not in (None, schema.hash)
+            if (was := kept(str(sink.schema_hash))) is not None
         },
         adding=adding,
     )
     cut = upto
 
     def check(shape: str, sink: SinkState) -> None:
-        check_ddl(name, candidate.ddl, sink.position, cut)
         # each goes on with the columns that it has
-        has = own[shape]
-        check_schema(name, has.schema, [sink], kept)
-        check_selection(name, has.selection, [sink])
+        has, then = own[shape], kept(sink.schema_hash) if options.follows_types and sink.schema_hash else None
+        if options.follows_types:
+            hidden = hides(feed, has) if shape in lagging else None
+            check_followed(name, followed[shape], has.selection, hidden, options.partition_by)
+            check_statements(name, since[shape], followed[shape], has.schema)
+        else:
+            check_ddl(name, concerning(candidate.ddl, feed.columns, has.schema), sink.position, cut)
+        check_kept_columns(name, has.schema, has.selection, options)
+        check_schema(name, has.schema, [sink], kept, widens=options.follows_types)
+        check_selection(name, has.selection.named(names_before(then, has.schema)), [sink])
 
     return closed_gap(candidate.without(errors_of(sinks, check)), readable_from, options)
 
@@ -349,7 +368,13 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         copy_by=options.copy_by,
         grows=candidate.fills,
         fills=bool(candidate.lagging),
+        history_fill=options.history_fill,
         loaded_with=dict(candidate.loaded_with),
+        widens=bool(options.follows_types),
+        incompatible=options.incompatible_types,
+        leaves_null=options.leaves_null,
+        unnamed_ids=unnamed(candidate.feed, options),
+        source_object_id=candidate.adding.source_object_id if candidate.adding is not None else None,
         selection=candidate.selection,
         ddl=candidate.ddl,
         sinks=tuple(
@@ -367,6 +392,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
                 deletes=options.deletes if SHAPES[shape].takes_deletes else HARD,
                 history=options.history if SHAPES[shape].takes_history else DEFAULT,
                 initial=options.initial if SHAPES[shape].takes_initial and state is None else WITH_COPY,
+                ddl_upto=state.ddl_upto if state else None,
             )
             for shape, state in candidate.sinks.items()
         ),

@@ -100,4 +100,4 @@ def without_absence(checkpoint: Checkpoint | None) -> Checkpoint | None:
         return None
     absent = [shape for shape, sink in checkpoint.sinks.items() if sink.failed and sink.failed.seen == MISSING]
     there = checkpoint.failing(absent, None)
-    return there if there.sinks or there.waiting_ids or not absent else None
+    return there if there.sinks or there.waiting_ids or there.unwritten or not absent else None

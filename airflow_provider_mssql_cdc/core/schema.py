@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from airflow_provider_mssql_cdc.core.table import TableSchema, column_meant, hash_of
+from airflow_provider_mssql_cdc.core.table import Former, TableSchema, hash_of
 from airflow_provider_mssql_cdc.core.variables import Variables
 
 KEY_PREFIX = "mssql_cdc_schema__"
@@ -18,6 +19,9 @@ PIECE = 3900
 """Characters of a piece: a Hive metastore keeps table properties of up to 4,000 characters."""
 
 _DIGITS = 16
+
+_PLAIN = 9
+"""Facts of a column that a schema says of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,9 @@ class ColumnFacts:
     nullable: bool
     collation: str | None
     computed: bool
+    suffix: str = ""
+    as_text: bool = False
+    former: tuple[Former, ...] = ()
 
     @property
     def type_facts(self) -> tuple[str, int, int, int, str | None, bool]:
@@ -57,7 +64,7 @@ class KeptSchema:
     """A schema as its hash is made of it.
 
     :param canonical: the JSON of its columns (column_id, name, type, length, precision, scale, nullability, collation,
-        computed) and its key
+        computed; how targets hold it, where that is not by name and type alone) and its key
     """
 
     canonical: str
@@ -75,7 +82,7 @@ class KeptSchema:
     @property
     def columns(self) -> tuple[ColumnFacts, ...]:
         """Its columns, in the order of their column_id."""
-        return tuple(ColumnFacts(*facts) for facts in json.loads(self.canonical)["columns"])
+        return tuple(map(_facts, json.loads(self.canonical)["columns"]))
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -89,43 +96,13 @@ class KeptSchema:
         return [whole[i : i + PIECE] for i in range(0, len(whole), PIECE)]
 
 
-def as_loaded(schema: TableSchema, loaded: KeptSchema | None, exact: Collection[str] = ()) -> TableSchema:
-    """The schema with which a sink goes on that was loaded with another one, where that is nothing to it: the source
-    has dropped columns, which the change table has still, and captures as NULL since (docs: sys.sp_cdc_enable_table);
-    columns outside of the key may be NULL now, or no longer; or the instance has columns that the one before lacked,
-    which are left out. The schema as it is where more has changed.
-
-    :param loaded: what the sink was loaded with; None where that is not known
-    :param exact: columns beside the key's whose nullability counts
-    """
-    if loaded is None or loaded.hash == schema.hash:
-        return schema
-    known = {facts.column_id: facts for facts in loaded.columns}
-    names = [column.name for column in schema.columns]
-    counting = {*schema.key, *(column_meant(name, names) for name in exact)}
-    columns = []
-    for column in schema.columns:
-        then = known.get(column.column_id)
-        if then is None and column.name not in counting:
-            continue
-        if then is not None and column.dropped:
-            # some facts of it the source's catalogue alone told
-            columns.append(
-                dataclasses.replace(
-                    column,
-                    dropped=False,
-                    kept=True,
-                    nullable=then.nullable,
-                    collation=then.collation,
-                    computed=then.computed,
-                )
-            )
-        elif then is not None and column.name not in counting:
-            columns.append(dataclasses.replace(column, nullable=then.nullable))
-        else:
-            columns.append(column)
-    found = dataclasses.replace(schema, columns=tuple(columns))
-    return found if found.hash == loaded.hash else schema
+def _facts(said: Sequence[Any]) -> ColumnFacts:
+    plain, held = said[:_PLAIN], said[_PLAIN:]
+    if not held:
+        return ColumnFacts(*plain)
+    suffix, as_text, former = held
+    columns = tuple(Former(*each) for each in former)
+    return dataclasses.replace(ColumnFacts(*plain), suffix=suffix, as_text=as_text, former=columns)
 
 
 KeptSchemas = Callable[[str], KeptSchema | None]

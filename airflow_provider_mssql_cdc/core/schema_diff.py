@@ -11,15 +11,18 @@ from airflow_provider_mssql_cdc.core.table import TableSchema
 ADD_COLUMN, DROP_COLUMN, RENAME_COLUMN = "ADD_COLUMN", "DROP_COLUMN", "RENAME_COLUMN"
 ALTER_TYPE, ALTER_NULLABILITY, ALTER_PRIMARY_KEY = "ALTER_TYPE", "ALTER_NULLABILITY", "ALTER_PRIMARY_KEY"
 
+TABLE_DROPPED = "TABLE_DROPPED"
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
     """One difference.
 
     :param kind: ``ADD_COLUMN``, ``DROP_COLUMN``, ``RENAME_COLUMN``, ``ALTER_TYPE`` (collation, and whether it is
-        computed, too), ``ALTER_NULLABILITY`` or ``ALTER_PRIMARY_KEY``
-    :param column_id: of the source table; None for the key
-    :param then: what was: a column's type, name or nullability, the key's columns; '' for a column that is new
+        computed, too), ``ALTER_NULLABILITY``, ``ALTER_PRIMARY_KEY`` or ``TABLE_DROPPED``
+    :param column_id: of the source table; None for the key, and for the table
+    :param then: what was: a column's type, name or nullability, the key's columns, the object_id of a table that is
+        gone; '' for a column that is new
     :param now: what is; '' for a column that is gone
     :param name: of the column, now or at last; '' for the key
     """
@@ -38,6 +41,8 @@ class SchemaChange:
                 return f"column {self.name} {self.then} was dropped"
             case "RENAME_COLUMN":
                 return f"column {self.then} was renamed to {self.now}"
+            case "TABLE_DROPPED":
+                return "the table was dropped"
             case "ALTER_PRIMARY_KEY":
                 return f"the key was ({self.then}), and is ({self.now})"
             case _:

@@ -29,11 +29,15 @@ class SeenSchema:
     :param hash: of all its columns, captured or not
     :param upto: the newest position then
     :param with_waiting: the checkpoint's ``waiting_ids`` were noted at the first sight
+    :param source_object_id: of the source table; None where that is not known
+    :param waited: the names of columns that waited to be asked for, and are gone
     """
 
     hash: str
     upto: Annotated[Position | None, Tagged] = None
     with_waiting: bool = False
+    source_object_id: int | None = None
+    waited: tuple[str, ...] = ()
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -166,7 +170,8 @@ def see(
     """
     now = KeptSchema.of(source_schema(feed))
     if seen is None:
-        return Sight(now, SeenSchema(now.hash, newest))
+        return Sight(now, SeenSchema(now.hash, newest, source_object_id=feed.source_object_id))
+    seen = dataclasses.replace(seen, source_object_id=feed.source_object_id)
     last = pending[-1] if pending else None
     if (last.after if last is not None else seen.hash) != now.hash:
         last = PendingChange(server_time, seen.hash, now.hash)

@@ -6,11 +6,12 @@ import dataclasses
 import hashlib
 import hmac
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.conditions import Condition
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.table import Column
 
 HASH, REDACT, DROP = "hash", "redact", "drop"
 MASKS = (HASH, REDACT, DROP)
@@ -43,6 +44,10 @@ class Selection:
         """Whether targets hold the column."""
         return not self.columns or name in self.columns
 
+    def name_of(self, column: Column) -> str:
+        """What targets call the column that gets its values."""
+        return self.renames.get(column.name, column.name) + column.suffix
+
     @property
     def filtered(self) -> frozenset[str]:
         """The columns that the filter judges."""
@@ -60,6 +65,25 @@ class Selection:
             renames={old: new for old, new in self.renames.items() if old in names},
             masks=masks,
             salt_check=self.salt_check if HASH in masks.values() else None,
+        )
+
+    def named(self, names: Mapping[str, str]) -> Selection:
+        """The same of columns that have other names.
+
+        :param names: the other name by the one of here, of those that have one
+        """
+        if not names:
+            return self
+
+        def other(name: str) -> str:
+            return names.get(name, name)
+
+        return dataclasses.replace(
+            self,
+            columns=tuple(map(other, self.columns)),
+            conditions=tuple(dataclasses.replace(each, column=other(each.column)) for each in self.conditions),
+            renames={other(old): new for old, new in self.renames.items() if other(old) != new},
+            masks={other(name): mask for name, mask in self.masks.items()},
         )
 
     def describe(self) -> tuple[str, ...]:

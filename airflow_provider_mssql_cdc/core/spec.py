@@ -1,8 +1,7 @@
-"""The job spec that the operator writes, and the receipt with which the Spark job answers: no secret in either."""
+"""The job spec that the operator writes; there is no secret in it."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -10,12 +9,14 @@ from typing import Any, ClassVar
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format
 from airflow_provider_mssql_cdc.core.copy_wanted import AUTO, AskedCopy, KnownCopy
-from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, Feed
+from airflow_provider_mssql_cdc.core.entry_values import CHANGED, FAIL
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, Feed, FeedRef
 from airflow_provider_mssql_cdc.core.formats import ICEBERG
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.marker import Marker, TaskRun
+from airflow_provider_mssql_cdc.core.marker import TaskRun
 from airflow_provider_mssql_cdc.core.position import Cut, Position
+from airflow_provider_mssql_cdc.core.schema_changes import ChangesSpec
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
@@ -61,9 +62,8 @@ class SinkSpec:
         Airflow connection, the schema and the table in it
     :param read_through: the window's start, exclusive; None for a first load
     :param expects: position of the marker last seen; None for a first load
-    :param lost_after: set where the sink is loaded up to here, later changes were purged, and
-        ``on_gap="copy"`` asks to start again: a mirror is replaced, a history goes on with R rows at the new
-        low and a gap record
+    :param lost_after: set where the sink is loaded up to here, later changes were purged, and ``on_gap="copy"`` asks
+        to start again: a mirror is replaced, a history goes on with R rows at the new low and a gap record
     :param asserted: names the order by which a person said that the target stands for ``read_through``, or for
         ``lost_after``, whatever its marker says; None where there is none, or a load has committed on it
     :param partition_by: Spark SQL partition expressions for a table that the load creates
@@ -72,6 +72,7 @@ class SinkSpec:
     :param deletes: what a mirror does with deleted rows, as ``core.target`` names it
     :param history: what a history holds
     :param initial: with what it begins; not a time, which the operator has found the position of
+    :param ddl_upto: the columns that it was last loaded with are those behind all DDL up to here
     """
 
     shape: str
@@ -86,6 +87,7 @@ class SinkSpec:
     deletes: str = HARD
     history: HistoryOptions = DEFAULT
     initial: Initial = WITH_COPY
+    ddl_upto: Position | None = None
 
     @property
     def name(self) -> str:
@@ -99,6 +101,22 @@ class Chosen:
 
     schema: TableSchema
     selection: Selection = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTable:
+    """A source table whose schema events are written, whether anything else of it is loaded or not.
+
+    :param feed: what it is read by, or was last; None where that is not known
+    :param format: the target's, as ``core.target`` names it
+    :param properties: table properties for a table that the job creates
+    """
+
+    name: TableName
+    changes: ChangesSpec
+    feed: FeedRef | None = None
+    format: str = ICEBERG
+    properties: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +138,19 @@ class TableSpec:
     :param copy_by: columns by which copies are cut, as the user names them; empty for the key
     :param grows: sinks that only add rows get the columns that they lack, as their markers say, with their next commit;
         all others go on with those that they have
+    :param leaves_null: all sinks get them so
     :param fills: a copy fills the columns that these lack
+    :param history_fill: which rows get an event in a history then, one of ``core.entry_values.HISTORY_FILL``
     :param loaded_with: hash to canonical JSON of other columns that sinks were loaded with, as the checkpoint knows
     :param grows_from: of sinks that get columns with their next commit, what they were loaded with; by shape
     :param waiting_ids: column_ids that wait to be asked for, as checkpoint and source say
+    :param knows_waiting: the checkpoint says so; else it is lost, or this is the first sight
+    :param unnamed_ids: column_ids of those that the entry would have to name to be loaded, as far as they came later
+    :param widens: targets get the types of columns whose types have changed, where theirs hold them
+    :param incompatible: what becomes of a type that theirs do not hold, one of ``INCOMPATIBLE_TYPES``
+    :param changes: schema events that are to be written; None where there are none
+    :param source_object_id: of the table that its sinks were loaded from, as the checkpoint knows; None where it does
+        not
     """
 
     name: TableName
@@ -140,10 +167,43 @@ class TableSpec:
     asked: AskedCopy | None = None
     copy_by: tuple[str, ...] = ()
     grows: bool = False
+    leaves_null: bool = False
     fills: bool = False
+    history_fill: str = CHANGED
     loaded_with: dict[str, str] = field(default_factory=dict)
     grows_from: dict[str, Chosen] = field(default_factory=dict)
     waiting_ids: tuple[int, ...] = ()
+    knows_waiting: bool = False
+    unnamed_ids: tuple[int, ...] = ()
+    widens: bool = False
+    changes: ChangesSpec | None = None
+    source_object_id: int | None = None
+    incompatible: str = FAIL
+
+    @property
+    def types(self) -> str:
+        """``widens`` of ``core.going_on.goes_on_with``."""
+        return self.incompatible if self.widens else ""
+
+    @property
+    def changed(self) -> ChangedTable | None:
+        """What is to be written of its schema events; None where there are none."""
+        if self.changes is None:
+            return None
+        sink = self.sinks[0]
+        return ChangedTable(self.name, self.changes, FeedRef.of(self.feed), sink.format, sink.properties)
+
+    @property
+    def altered_upto(self) -> Position | None:
+        """Where the last statement is that has changed a captured column; None where none is known."""
+        return max((change.lsn for change in self.ddl if change.requires_column_update), default=None)
+
+    @property
+    def followed_upto(self) -> Position | None:
+        """The same, of a load that follows types: it has the columns behind that, though it may end before. The change
+        table has their types already.
+        """
+        return self.altered_upto if self.widens else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +252,7 @@ class JobSpec:
     :param slice_rows: change rows below which a window is not divided
     :param copy_rows: of the first chunks of a copy, at least
     :param copy_chunk_seconds: that a chunk is to take, which later ones are made for; None leaves them as they are
-    :param copy_seconds: that copies take in this run, over all tables, once the changes are loaded; None goes on to
-        their end
+    :param copy_seconds: that copies take in this run, over all tables, after the changes; None goes on to their end
     :param copy_rows_per_second: that copies read at most, over all tables; None is without limit
     :param throttle_lag: seconds by which the capture may be late while copies read; None however late
     :param isolation: by which copies read, one of ``ISOLATIONS``
@@ -203,6 +262,7 @@ class JobSpec:
     :param witness: of the cut; None where there is none
     :param recovery_fork: of the database when the run was planned; None where the login does not see it
     :param run: that submits it
+    :param dropped: tables that are there no more, and of which something is still to be written
     """
 
     id: str
@@ -226,6 +286,7 @@ class JobSpec:
     witness: Witness | None = None
     recovery_fork: str | None = None
     run: TaskRun | None = None
+    dropped: tuple[ChangedTable, ...] = ()
 
     FORMAT: ClassVar[Format] = Format("job spec", 3, "0.3.0", {1: _from_version_1, 2: _from_version_2})
 
@@ -252,146 +313,3 @@ class JobSpec:
     def staging_path(self) -> str:
         """Folder of the staged rows; each attempt at a table has one of its own in it, and removes it at the end."""
         return f"{self.work_dir.rstrip('/')}/{self.id}/staged"
-
-
-EVERY = "*"
-"""Stands for every shape of a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobError:
-    """Why a table failed in the job.
-
-    :param kind: class name in ``core.exceptions``, or of the foreign exception
-    :param permanent: whether a retry is bound to fail again
-    """
-
-    kind: str
-    message: str
-    permanent: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SinkReceipt:
-    """What became of one sink.
-
-    :param before: position of the marker found; None where there was none
-    :param after: the marker now in the table
-    :param outcome: ``loaded``, ``first_load``, ``already`` (the marker was at or past the cut), ``empty``, or
-        ``replayed`` (a window that was loaded before was written again; the marker stays)
-    :param read_through: everything up to here is loaded or was proven empty
-    :param schema: canonical JSON of the columns that it goes on with, where these are not the table's
-    """
-
-    shape: str
-    before: Position | None
-    after: Marker | None
-    outcome: str
-    read_through: Position
-    schema: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CopyingReceipt:
-    """A copy that the next run goes on with.
-
-    :param shapes: that wait for it
-    :param low: every change after it is read beside the copy
-    :param position: up to here they are kept
-    :param chunks: that are read
-    :param rows: of these
-    :param waits_for: why the copy is not at its end though all rows are read; None where some are not
-    :param waits_after: a position behind which it may be at its end
-    :param paused: a person wants no rows to be read now
-    :param expected: rows that the table was said to have when the copy was begun
-    :param begun_at: when that was
-    :param last: the key up to which rows are read, as text; None where it is masked, or the table is one chunk
-    :param highest: the highest key that is to be read
-    :param mends: shape to why it goes on with nothing but the copy
-    :param fills: the columns that it fills; empty for a copy of whole rows
-    :param suffix: behind the name of the folder of the table's copies
-    """
-
-    id: str
-    shapes: tuple[str, ...]
-    low: Position
-    position: Position
-    chunks: int
-    rows: int
-    waits_for: str | None = None
-    waits_after: Position | None = None
-    paused: bool = False
-    expected: int = 0
-    begun_at: datetime.datetime | None = None
-    last: str | None = None
-    highest: str | None = None
-    mends: dict[str, str] = field(default_factory=dict)
-    fills: tuple[str, ...] = ()
-    suffix: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TableReceipt:
-    """What became of one table.
-
-    :param failed: shape to why that sink was not loaded; ``EVERY`` for all of which nothing else is said
-    :param counts: events, inserted, updated, deleted, copied (rows of a first load)
-    :param seconds: wall time by step
-    :param windows: the windows read, as text
-    :param copying: what is left for the next run; None where nothing is
-    :param ended_copy: id of the copy that a person asked for and how it ended, once nothing is left to do with it
-    """
-
-    name: TableName
-    sinks: tuple[SinkReceipt, ...] = ()
-    failed: dict[str, JobError] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    windows: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    copying: CopyingReceipt | None = None
-    ended_copy: str | None = None
-
-    @property
-    def errors(self) -> list[JobError]:
-        """All errors, each once."""
-        return list(dict.fromkeys(self.failed.values()))
-
-    @property
-    def error(self) -> JobError | None:
-        """The first error; None if all sinks were loaded."""
-        return next(iter(self.failed.values()), None)
-
-    @property
-    def waiting_ids(self) -> set[int]:
-        """The column_ids that wait to be asked for, as the markers say."""
-        return {id_ for sink in self.sinks if sink.after is not None for id_ in sink.after.waiting_ids}
-
-    def error_of(self, shape: str) -> JobError | None:
-        """Why a sink was not loaded; None if it was."""
-        if any(sink.shape == shape for sink in self.sinks):
-            return None
-        return self.failed.get(shape, self.failed.get(EVERY))
-
-
-def _failed_tables(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A receipt of before version 3, whose failures are the tables'."""
-
-    def table(found: Mapping[str, Any]) -> dict[str, Any]:
-        error = found.get("error")
-        kept = {name: value for name, value in found.items() if name != "error"}
-        return {**kept, "failed": {EVERY: error} if error else {}}
-
-    return {**data, "tables": [*map(table, data["tables"])]}
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """The job's answer; without it nothing is believed."""
-
-    spec_id: str
-    tables: tuple[TableReceipt, ...]
-    application_id: str = ""
-    seconds: float = 0.0
-
-    FORMAT: ClassVar[Format] = Format("receipt", 3, "0.3.0", {1: dict, 2: _failed_tables})

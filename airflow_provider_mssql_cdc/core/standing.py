@@ -47,6 +47,8 @@ def loaded_from(table: Candidate | TableSpec, known: SinkState | None) -> dict[s
         return said
     if known is not None and known.schema_hash is not None and not same_schema(known.schema_hash, table.schema):
         return said
+    if isinstance(table, TableSpec) and table.widens:
+        said["ddl_upto"] = table.followed_upto
     return said | {
         "schema_hash": table.schema.hash,
         "schema_kept": True,

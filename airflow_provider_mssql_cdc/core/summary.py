@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Literal, TypedDict
 
-Status = Literal["loaded", "quiet", "waiting", "copying", "skipped", "failed"]
+Status = Literal["loaded", "quiet", "waiting", "copying", "skipped", "dropped", "failed"]
 
 
 class TableSummary(TypedDict):
@@ -13,7 +13,8 @@ class TableSummary(TypedDict):
 
     :ivar table: ``schema.table``
     :ivar status: ``loaded``; ``quiet`` (nothing new); ``waiting`` (for the capture); ``skipped`` (CDC is off, and
-        ``on_disabled="skip"``); ``copying`` (some shape waits for a copy that the next run goes on with); ``failed``
+        ``on_disabled="skip"``); ``copying`` (some shape waits for a copy that the next run goes on with);
+        ``dropped`` (the source table is gone, told once); ``failed``
     :ivar position: everything up to this LSN is loaded, or was proven empty; None before the first load
     :ivar reason: what a waiting table waits for; how far a copy is
     :ivar error: why a failed table failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -67,6 +68,23 @@ def column_meant(name: str, columns: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Former:
+    """A column of targets that a captured column has left: it keeps what was loaded, and gets NULL.
+
+    :param suffix: behind the captured column's name in targets
+    :param type: of its values, with length, precision and scale as ``Column`` has them
+    :param as_text: it holds them as text
+    """
+
+    suffix: str
+    type: str
+    length: int = 0
+    precision: int = 0
+    scale: int = 0
+    as_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A captured column.
 
@@ -80,6 +98,10 @@ class Column:
     :param dropped: the source no longer has it; the change table does, and captures NULL since
     :param encrypted: by Always Encrypted: its values are read as bytes
     :param kept: the source no longer has it, and the targets that have it keep it: the change table captures NULL since
+    :param absent: nor does the change table have it, which was made later; what its ``ordinal`` would be
+    :param suffix: behind its name in targets, where its type has changed to one that their column does not hold
+    :param as_text: targets hold its values as text, in the server's spelling
+    :param former: the columns of targets that it has left so, in order
     """
 
     ordinal: int
@@ -95,6 +117,15 @@ class Column:
     dropped: bool = False
     encrypted: bool = False
     kept: bool = False
+    absent: bool = False
+    suffix: str = ""
+    as_text: bool = False
+    former: tuple[Former, ...] = ()
+
+    @property
+    def moved(self) -> bool:
+        """Whether targets hold it otherwise than by its name and type alone."""
+        return bool(self.suffix or self.as_text or self.former)
 
     @property
     def is_lob(self) -> bool:
@@ -129,7 +160,11 @@ class TableSchema:
         Defaults do not count, since they change no captured value.
         """
         columns = [
-            [c.column_id, c.name, c.type, c.length, c.precision, c.scale, c.nullable, c.collation, c.computed]
+            [
+                *(c.column_id, c.name, c.type, c.length, c.precision, c.scale, c.nullable, c.collation, c.computed),
+                # where targets hold it otherwise than by its name and type alone
+                *([c.suffix, c.as_text, [[*dataclasses.astuple(each)] for each in c.former]] if c.moved else ()),
+            ]
             for c in sorted(self.columns, key=lambda column: column.column_id)
             if not c.dropped
         ]

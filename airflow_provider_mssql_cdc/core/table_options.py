@@ -6,13 +6,25 @@ import dataclasses
 import datetime
 import difflib
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Required, TypedDict
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, WIDE, HistoryOptions
-from airflow_provider_mssql_cdc.core.entry_values import ASK, COPY, EVOLVE, FAIL, LOAD, OF_ROWS, PROPOSE, READ, WARN
+from airflow_provider_mssql_cdc.core.entry_values import (
+    ASK,
+    CHANGED,
+    COPY,
+    EVOLVE,
+    FAIL,
+    LOAD,
+    NONE,
+    OF_ROWS,
+    PROPOSE,
+    READ,
+    WARN,
+)
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.formats import check_format
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
@@ -24,7 +36,7 @@ from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target
 
 
 class TableEntry(TypedDict, total=False):
-    """An entry of ``tables``. The last eight keys have the parameters of the same names as defaults.
+    """An entry of ``tables``. The last nine keys have the parameters of the same names as defaults.
 
     :param table: a pattern, such as ``sales.people`` or ``sales.*``
     :param columns: to be loaded; by default all
@@ -59,6 +71,11 @@ class TableEntry(TypedDict, total=False):
     table_properties: Mapping[str, str]
     on_gap: str
     on_schema_change: str
+    fill: str
+    history_fill: str
+    widen_list: bool
+    incompatible_types: str
+    propose_timeout: float | datetime.timedelta | None
     allow_masked: bool
     initial: str | datetime.datetime
 
@@ -109,6 +126,11 @@ class TableOptions:
     :param initial: with what a history and ``transactions`` begin
     :param copy_by: columns by which copies are cut; empty for the key
     :param new_columns: one of ``NEW_COLUMNS``, or column to one of them; None for what follows from the choice
+    :param fill: one of ``FILL``
+    :param history_fill: one of ``HISTORY_FILL``
+    :param widen_list: make a capture instance also beside one that leaves out columns on purpose
+    :param incompatible_types: one of ``INCOMPATIBLE_TYPES``
+    :param propose_timeout: how long people have to make a capture instance that is proposed; None for ever
     """
 
     target: Target
@@ -126,6 +148,17 @@ class TableOptions:
     copy_by: tuple[str, ...] = ()
     on_schema_change: str = WARN
     new_columns: str | Mapping[str, str] | None = None
+    fill: str = COPY
+    propose_timeout: datetime.timedelta | None = None
+    history_fill: str = CHANGED
+    widen_list: bool = False
+    incompatible_types: str = FAIL
+
+    def target_tables(self, source: TableName) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The tables that loads of a source table make, or may make: what each holds, and its name."""
+        for shape in self.shapes:
+            yield shape, self.target.table(self.table_name, source, shape)
+        yield "schema changes", self.target.schema_changes(self.table_name, source)
 
     @property
     def fails_on_schema_change(self) -> bool:
@@ -136,6 +169,16 @@ class TableOptions:
     def loads_new_columns(self) -> bool:
         """Whether a column that was added is loaded once a capture instance has it."""
         return self.on_schema_change in (PROPOSE, EVOLVE)
+
+    @property
+    def leaves_null(self) -> bool:
+        """Whether a new column is NULL in the rows that targets have."""
+        return self.fill == NONE
+
+    @property
+    def follows_types(self) -> str:
+        """Where targets follow types that have changed, what becomes of one that their columns do not hold; else ''."""
+        return self.incompatible_types if self.loads_new_columns else ""
 
     def takes(self, column: str, columns: Sequence[str]) -> bool | None:
         """Whether the author says that a new column is loaded; None where it follows from when it came.
@@ -281,7 +324,7 @@ def is_said(value: object) -> bool:
         return all(is_said(part) for pair in value.items() for part in pair)
     if isinstance(value, list | tuple | set | frozenset):
         return all(map(is_said, value))
-    return isinstance(value, int | float | Decimal | datetime.date | uuid.UUID | None)
+    return isinstance(value, int | float | Decimal | datetime.date | datetime.timedelta | uuid.UUID | None)
 
 
 def watched(tables: Any) -> Any:

@@ -8,6 +8,7 @@ from string import Formatter
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError, TargetError
 from airflow_provider_mssql_cdc.core.formats import FORMATS, is_path
+from airflow_provider_mssql_cdc.core.schema_changes import SUFFIX
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName
 
@@ -52,6 +53,13 @@ class Target:
         """
         name = template.format(schema=source.schema, table=source.table)
         return (*self.place, name + SHAPES[shape].suffix + suffix)
+
+    def schema_changes(self, template: str, source: TableName) -> tuple[str, ...]:
+        """The parts of the name of the table that holds the source table's schema events.
+
+        :param template: with ``{schema}`` and ``{table}``
+        """
+        return (*self.place, template.format(schema=source.schema, table=source.table) + SUFFIX)
 
 
 def in_folder(table: Sequence[str]) -> bool:

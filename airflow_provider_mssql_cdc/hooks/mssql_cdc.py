@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from airflow_provider_mssql_cdc.core import lag
@@ -29,6 +30,9 @@ from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.connection import Row
 from airflow_provider_mssql_cdc.hooks.reading import ReadingHook
 
+_OF_ALTERED_COLUMNS = (22888, 22976, 22977, 22978)
+"""Error numbers of a log scan that could not alter a change table as the source table was altered (sys.messages)."""
+
 _SECONDS_BETWEEN_LOOKS = 0.2
 _AGENT_RUNNING = 4
 LOCK_TIMEOUT = 1222
@@ -36,6 +40,23 @@ LOCK_TIMEOUT = 1222
 _CURRENT_TIMEZONE_ID_SINCE = 16
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRights:
+    """Whose rights on a change table were copied to that of another instance; those who had them there before are not
+    named.
+
+    :param readers: who may read it
+    :param denied: who may not
+    :param of_columns: who have rights on single columns, or are denied some
+    :param left: who have denials or rights on single columns that could not be copied
+    """
+
+    readers: list[str]
+    denied: list[str]
+    of_columns: list[str]
+    left: list[str]
 
 
 class MsSqlCdcHook(ReadingHook):
@@ -75,7 +96,8 @@ class MsSqlCdcHook(ReadingHook):
                 detail += "; start it with EXEC sys.sp_cdc_start_job"
             elif Running.UNKNOWN in (agent, job):
                 detail += "; to see both, a login needs VIEW SERVER STATE and SELECT on msdb.dbo.sysjobactivity"
-        return AgentHealth(agent, job, detail)
+        error = self._capture_error() if agent is not Running.STOPPED else ""
+        return AgentHealth(agent, job, detail + error, fails=bool(error))
 
     def lag(self, status: DatabaseStatus, max_lag: datetime.timedelta) -> Lag | None:
         """Judge the capture by its newest commit and log scan.
@@ -91,6 +113,20 @@ class MsSqlCdcHook(ReadingHook):
             return lag.on_secondary(status, max_lag)
         scans = self._seen(statements.LAST_SCAN)
         return lag.judge(status, scans[0][0] if scans else None, self.agent_health(), max_lag)
+
+    def _capture_error(self) -> str:
+        """What keeps the capture from getting on; '' where nothing does, or that cannot be seen."""
+        rows = self._seen(statements.CAPTURE_ERROR)
+        if not rows:
+            return ""
+        time, number, message = rows[0]
+        text = f"; the capture stands still since its log scan of {time} failed with error {number}: {message}"
+        if number in _OF_ALTERED_COLUMNS:
+            text += (
+                " (the change table cannot follow an ALTER of the source table: change the rows that do not fit, or "
+                "disable that capture instance; until then nothing of the database is captured)"
+            )
+        return text
 
     def _agent(self) -> Running:
         rows = self._seen(statements.AGENT)
@@ -237,10 +273,29 @@ class MsSqlCdcHook(ReadingHook):
         given = (table.schema, table.table, feed.role, instance.name, feed.supports_net_changes, feed.index_name)
         self._enable(table, (*given, columns, feed.filegroup, feed.partition_switch), lock_timeout)
 
-        def there() -> bool:
-            return instance.name in [each.name for each in self.capture_instances([table])]
+        _wait(
+            lambda: self.has_instance(instance), timeout, f"capture instance {instance.name} of {table} cannot be seen."
+        )
 
-        _wait(there, timeout, f"capture instance {instance.name} of {table} cannot be seen.")
+    def has_instance(self, instance: NewInstance) -> bool:
+        """Whether a capture instance is there already that was to be made."""
+        return instance.name in [each.name for each in self.capture_instances([instance.beside.source])]
+
+    def copy_rights(self, instance: NewInstance, user: str) -> CopiedRights:
+        """Let those read its change table who read that of the one beside it, and nobody who is denied that.
+
+        :param user: who is to read it, too
+        """
+        before = set(self.query(statements.READERS, (instance.change_table,)))
+        left = [name for (name,) in self.query(instance.grants(user), repeatable=False)]
+        now = self.query(statements.READERS, (instance.change_table,))
+        new = [(name, kind) for name, kind in now if (name, kind) not in before]
+        return CopiedRights(
+            [name for name, kind in new if kind == statements.READS and name.casefold() != user.casefold()],
+            [name for name, kind in new if kind == statements.DENIED],
+            [name for name, kind in new if kind == statements.OF_COLUMNS],
+            left,
+        )
 
     def _enable(self, table: TableName, given: Sequence[Any], lock_timeout: float) -> None:
         try:

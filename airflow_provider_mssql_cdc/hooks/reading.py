@@ -230,6 +230,17 @@ class ReadingHook(ConnectedHook):
         near = difflib.get_close_matches(table.table.casefold(), seen, n=_NEAR)
         return [found for name in near for found in seen[name]][:_NEAR]
 
+    def table_of(self, object_id: int) -> TableName | None:
+        """The table of this ``object_id``, which a rename does not change; None if the login sees none."""
+        rows = self.query(statements.NAME_OF, (object_id,))
+        return TableName(*rows[0]) if rows else None
+
+    def is_dropped(self, object_id: int) -> bool:
+        """Whether there is no table of this ``object_id`` any more: the login sees none, and no capture instance, which
+        goes with its table (docs: sys.sp_cdc_disable_table), is of it. One that it may no longer see has its instance.
+        """
+        return self.table_of(object_id) is None and not self.query(statements.INSTANCE_OF, (object_id,))
+
     def capture_instances(self, tables: Iterable[TableName]) -> list[CaptureInstance]:
         """All capture instances of these tables, complete: two statements. Unknown tables have none."""
         wanted = [literal(table.schema, table.table) for table in tables]

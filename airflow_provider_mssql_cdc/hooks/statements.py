@@ -115,6 +115,10 @@ NAMES = """
 SELECT s.name, t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.schema_id = t.schema_id
 WHERE t.is_ms_shipped = 0 AND s.name <> N'cdc'"""
 
+NAME_OF = f"{NAMES} AND t.object_id = %s"
+
+INSTANCE_OF = "SELECT TOP 1 ct.object_id FROM cdc.change_tables AS ct WHERE ct.source_object_id = %s"
+
 COLUMNS = catalog.columns("IN %s")
 
 DDL_HISTORY = """
@@ -160,12 +164,19 @@ WHERE c.database_id = DB_ID() AND c.job_type = N'capture'"""
 LAST_SCAN = """
 SELECT TOP (1) end_time FROM sys.dm_cdc_log_scan_sessions
 WHERE session_id > 0 AND end_time IS NOT NULL AND error_count = 0 ORDER BY session_id DESC"""
+# Of a scan that failed since one went well: the capture tries again and again, and gets no further.
+CAPTURE_ERROR = """
+SELECT TOP (1) entry_time, error_number, error_message FROM sys.dm_cdc_errors
+WHERE session_id > COALESCE((
+  SELECT MAX(session_id) FROM sys.dm_cdc_log_scan_sessions WHERE end_time IS NOT NULL AND error_count = 0), 0)
+ORDER BY session_id DESC, entry_time DESC"""
 UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), N'Updateability') AS nvarchar(128))"
 RECOVERY_FORK = "SELECT recovery_fork_guid FROM sys.database_recovery_status WHERE database_id = DB_ID()"
 HELP_JOBS = "EXEC sys.sp_cdc_help_jobs"
 HELP_JOBS_TYPE, HELP_JOBS_RETENTION = 1, 7
 AZURE_RETENTION = "SELECT job_type, retention FROM cdc.cdc_jobs WHERE job_type = N'cleanup'"
 TIMEZONE = "SELECT CURRENT_TIMEZONE_ID()"
+SERVER_NAME = "SELECT @@SERVERNAME"
 CDC_ENABLED = "SELECT is_cdc_enabled FROM sys.databases WHERE name = DB_NAME()"
 
 ENABLE_DATABASE = "EXEC sys.sp_cdc_enable_db"
@@ -182,6 +193,29 @@ N'@schema sysname, @table sysname, @role sysname, @instance sysname, @net bit, @
   @columns nvarchar(max), @filegroup sysname, @switch bit',
   @schema = %s, @table = %s, @role = %s, @instance = %s, @net = %s, @index = %s, @columns = %s, @filegroup = %s,
   @switch = %s"""
+# Each transaction that has read or written rows of a table has a lock of the table. Its name is not asked for: that
+# would wait for who alters it.
+LOCKED_BY = """
+SELECT l.request_session_id, s.login_name, s.host_name, s.program_name,
+  DATEDIFF(second, MIN(t.transaction_begin_time), GETDATE())
+FROM sys.dm_tran_locks AS l
+LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = l.request_session_id
+LEFT JOIN sys.dm_tran_active_transactions AS t
+  ON t.transaction_id = l.request_owner_id AND l.request_owner_type = N'TRANSACTION'
+WHERE l.resource_type = N'OBJECT' AND l.resource_database_id = DB_ID() AND l.resource_associated_entity_id = %s
+  AND l.request_status = N'GRANT' AND l.request_session_id <> @@SPID
+GROUP BY l.request_session_id, s.login_name, s.host_name, s.program_name
+ORDER BY MIN(t.transaction_begin_time), l.request_session_id"""
+LAST_SENT = "SELECT event_type, event_info FROM sys.dm_exec_input_buffer(%s, NULL)"
+READS, DENIED, OF_COLUMNS = range(3)
+"""What a row of ``READERS`` says: who may read a table, is denied it, or has rights on single columns of it."""
+
+READERS = f"""
+SELECT DISTINCT p.name, CASE WHEN g.minor_id <> 0 THEN {OF_COLUMNS} WHEN g.state = 'D' THEN {DENIED} ELSE {READS} END
+FROM sys.database_permissions AS g
+JOIN sys.database_principals AS p ON p.principal_id = g.grantee_principal_id
+WHERE g.class = 1 AND g.major_id = OBJECT_ID(%s) AND g.type = 'SL'
+ORDER BY p.name"""
 DISABLE_TABLE = "EXEC sys.sp_cdc_disable_table @source_schema = %s, @source_name = %s, @capture_instance = %s"
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 
 from airflow_provider_mssql_cdc.core.database import AgentHealth, Running
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, MsSqlCdcError
-from airflow_provider_mssql_cdc.core.spec import JobError, Receipt, TableReceipt
+from airflow_provider_mssql_cdc.core.receipt import JobError, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 
 log = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
 from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.waiting import left_by_reset
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.copy_events import ABORTED, all_untold
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
@@ -91,21 +92,29 @@ def store_given_up(store: CheckpointStore, plan: RunPlan) -> None:
         job_files.remove_copy(each.copy.place, each.copy.id)
 
 
-def forget_failures(store: CheckpointStore, request: Request, plan: RunPlan, context: Context) -> None:
-    """Remove checkpoints that say nothing but that a table failed: of one that was not there and now is, and of one
-    that the DAG no longer names.
-    """
-    gone = list(plan.found_again)
+def rows_before(context: Context) -> list[Mapping[str, Any]]:
+    """What the summary of the run before says of tables; none where there is none that can be read."""
     try:
         ti = context["ti"]
         # without a map index Airflow hands on the summaries of all runs before
         index = -1 if ti.map_index is None else ti.map_index
         before = ti.xcom_pull(task_ids=ti.task_id, key="summary", include_prior_dates=True, map_indexes=index)
     except Exception as error:
-        # a load does not fail for want of what it would only tidy up
+        # a load does not fail for want of what it would only tidy up, or tell
         log.warning("the summary of the run before cannot be read: %s", error)
         before = None
-    rows = before["tables"] if isinstance(before, Mapping) else ()
+    return list(before["tables"]) if isinstance(before, Mapping) else []
+
+
+def forget_failures(
+    store: CheckpointStore, request: Request, plan: RunPlan, context: Context, rows: Iterable[Mapping[str, Any]]
+) -> None:
+    """Remove checkpoints that say nothing but that a table failed: of one that was not there and now is, and of one
+    that the DAG no longer names.
+
+    :param rows: of the summary of the run before
+    """
+    gone = list(plan.found_again)
     failed = {row["table"] for row in rows if row["status"] == "failed"} | {*TaskState(context).failed()}
     names = {name for text in failed for name in TableName.spelled(text)}
     for name in names - plan.checkpoints.keys() - plan.failures.keys():
@@ -115,4 +124,11 @@ def forget_failures(store: CheckpointStore, request: Request, plan: RunPlan, con
                 gone.append(name)
     for name in gone:
         log.info("%s: its checkpoint, which only said that it had failed, is removed", name)
-        store.delete(request.identity(plan.database, name, request.options(name)))
+        identity = request.identity(plan.database, name, request.options(name))
+        stored = None
+        with suppress(CheckpointError):
+            stored = store.load(identity)
+        if stored is None or not (stored.waiting_ids or stored.unwritten):
+            store.delete(identity)
+        elif (left := left_by_reset(stored)) is not None:
+            store.overwrite(left)

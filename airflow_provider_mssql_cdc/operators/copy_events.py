@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState, Told
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import TableSpec
 
 KIND = "copy"
 

@@ -13,7 +13,7 @@ from croniter import croniter
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.copy_wanted import STOP, AskedCopy, KnownCopy
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt, TableReceipt
 from airflow_provider_mssql_cdc.hooks.parameters import AUTO, seconds
 from airflow_provider_mssql_cdc.operators.copy_events import IN_PROGRESS, PAUSED
 from airflow_provider_mssql_cdc.operators.job_files import is_local

@@ -34,19 +34,21 @@ from airflow_provider_mssql_cdc.core.plan import (
     NotYet,
 )
 from airflow_provider_mssql_cdc.core.position import Cut
-from airflow_provider_mssql_cdc.core.proposal import NewInstance
+from airflow_provider_mssql_cdc.core.proposal import NewInstance, Proposal
 from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
 from airflow_provider_mssql_cdc.core.resting import LONGEST_IDLE, Turn, default_max_idle, fingerprint, without_absence
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, SchemaStore, unknown_schema
-from airflow_provider_mssql_cdc.core.schema_sight import Sight
+from airflow_provider_mssql_cdc.core.schema_sight import SchemaEvent, Sight
 from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import TableSteps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, literal, quote
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
+from airflow_provider_mssql_cdc.core.waiting import of_source
 from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.absent import not_there, renamed, renamed_of_all
 from airflow_provider_mssql_cdc.operators.given_up import GivenUp, given_up
 from airflow_provider_mssql_cdc.operators.request import Request
 
@@ -82,9 +84,13 @@ class RunPlan:
     :param max_idle: for so long a sink that failed for good is left alone
     :param requests: what people ask of the copies of tables
     :param began: ``time.monotonic`` before anything was read
+    :param server_time: the server's local time then; None where it was not asked
     :param given_up: copies that end
     :param sights: what was seen of the columns of each table
+    :param gone: tables that were dropped since they were loaded, with the events of that; None of those that were told
+        and are still to be written
     :param new_instances: that are to be made
+    :param proposed: what people are told of those that they are to make, of each table of which that is known
     :param refused: why no copy is asked for, though the run's params name some
     :param small: it has no more change rows than the request calls few, and nothing to copy
     """
@@ -120,9 +126,12 @@ class RunPlan:
     small: bool = False
     requests: dict[TableName, CopyRequest] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
+    server_time: datetime.datetime | None = None
     given_up: dict[TableName, GivenUp] = field(default_factory=dict)
     sights: dict[TableName, Sight] = field(default_factory=dict)
+    gone: dict[TableName, SchemaEvent | None] = field(default_factory=dict)
     new_instances: dict[TableName, NewInstance] = field(default_factory=dict)
+    proposed: dict[TableName, tuple[Proposal, ...]] = field(default_factory=dict)
 
     def identity(self, name: TableName) -> Identity:
         """The identity of a table's checkpoint."""
@@ -168,7 +177,11 @@ def look(
     :param sources: of two that have feeds of a table the first one counts
     :return: with the feeds of the tables that can be planned for
     """
-    began, survey = time.monotonic(), hook.survey(request.patterns, request.exclude)
+    began = time.monotonic()
+    try:
+        survey = hook.survey(request.patterns, request.exclude)
+    except TableNotFoundError as error:
+        raise renamed_of_all(hook, store, request) or error from None
     feeds = discover(sources, survey)
     failures: dict[TableName, MsSqlCdcError] = {}
     if request.on_disabled == "enable":
@@ -191,6 +204,7 @@ def look(
         kept=SchemaStore(store.variables).find,
         failures=failures,
         began=began,
+        server_time=survey.status.server_time,
     )
     plan.warnings += [
         f"pattern {pattern!r} matches no table"
@@ -199,7 +213,7 @@ def look(
     ]
     for name in survey.missing:
         plan.options[name] = request.options(name)
-        plan.failures[name] = _not_there(hook, name, survey.status)
+        plan.failures[name] = not_there(hook, name, survey.status)
     tables = [table.name for table in survey.matches.tables]
     for name in tables:
         try:
@@ -207,11 +221,7 @@ def look(
         except ParameterError as error:
             error.table, plan.options[name] = str(name), request.defaults
             plan.failures[name] = error
-    check_names(
-        ((name, shape), plan.options[name].target.table(plan.options[name].table_name, name, shape))
-        for name in tables
-        for shape in plan.options[name].shapes
-    )
+    check_names(((name, what), parts) for name in tables for what, parts in plan.options[name].target_tables(name))
     for table in survey.matches.tables:
         if table.name in feeds:
             plan.feeds[table.name] = feeds[table.name]
@@ -233,6 +243,8 @@ def look(
             plan.database,
         )
     read_checkpoints(plan, [*tables, *survey.missing], store)
+    for name in survey.missing:
+        plan.failures[name] = renamed(hook, name, plan.checkpoints.get(name)) or plan.failures[name]
     plan.missing = set(survey.missing)
     _find_again(plan, tables, store, request)
     plan.max_idle, now = request.max_idle or default_max_idle(minutes), datetime.datetime.now(datetime.UTC)
@@ -273,7 +285,9 @@ def read_checkpoints(plan: RunPlan, tables: Iterable[TableName], store: Checkpoi
     requests = CopyRequests(store.variables)
     for name in tables:
         try:
-            plan.checkpoints[name] = store.load(plan.identity(name))
+            stored = store.load(plan.identity(name))
+            object_id = next((feed.source_object_id for feed in plan.feeds.get(name, ())), None)
+            plan.checkpoints[name] = stored and of_source(stored, object_id)
             if (request := requests.load(plan.identity(name))) is not None:
                 plan.requests[name] = request
         except CheckpointError as error:
@@ -301,16 +315,6 @@ def _enable(
         except MsSqlCdcError as error:
             failures[name] = error
     return failures
-
-
-def _not_there(hook: MsSqlCdcHook, name: TableName, status: DatabaseStatus) -> TableNotFoundError:
-    near = ", ".join(map(str, hook.similar_tables(name)))
-    return TableNotFoundError(
-        f"it does not exist in {status.name}, or {status.user} may not see it.",
-        table=str(name),
-        advice=(f"It sees {near}. " if near else "It sees no table of a name that is near. ")
-        + "Correct tables, or GRANT SELECT on it; a pattern with * may match nothing.",
-    )
 
 
 def _find_again(plan: RunPlan, tables: Collection[TableName], store: CheckpointStore, request: Request) -> None:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import airflow_provider_mssql_cdc
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError, ReceiptMissingError, WorkDirError
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath

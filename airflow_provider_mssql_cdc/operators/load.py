@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AssetAlias
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
 from airflow_provider_mssql_cdc.core.copy_wanted import ISOLATIONS
-from airflow_provider_mssql_cdc.core.entry_values import ON_GAP, ON_SCHEMA_CHANGE
+from airflow_provider_mssql_cdc.core.entry_values import CHOICES, read_timeout
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.initial import COPY, WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.interval import Edge, check_edges, edges
@@ -75,7 +75,17 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param on_schema_change: what to do when the source table has got a column, or lost one: ``warn`` (go on without the
         new one, and with NULL in place of the other), ``fail``, ``propose`` (as ``warn``, with the T-SQL that lets a
         capture instance have the new one, until there is one that has it; then its values are filled in and it is
-        loaded), or ``evolve`` (the same, and the load makes that instance). A change of a type always fails
+        loaded), or ``evolve`` (the same, and the load makes that instance). With the last two targets follow a type
+        that their columns hold; any other change of a type fails
+    :param fill: what becomes of a new column in the rows that targets have: ``copy`` (a copy fills it, and all shows at
+        once), or ``none`` (it is NULL there until the row changes, and no row is copied)
+    :param history_fill: which rows get an event ``R`` in a history then: ``changed`` (of which the newest image says
+        something else), ``all`` or ``none``
+    :param incompatible_types: what becomes of a type that they do not hold: ``fail``, ``new_column`` (its values go
+        into a column of their own beside the old one), or ``string`` (they go on as text, in one where it is no text)
+    :param widen_list: ``evolve`` makes an instance beside one that leaves out columns on purpose, too
+    :param propose_timeout: how long a person has to run what ``propose`` tells, from the first run that told it on
+        (seconds or timedelta); then the table fails until it was run. None waits for ever
     :param admin_conn_id: Airflow connection of a login that may make capture instances (db_owner), for ``evolve``; by
         default ``mssql_conn_id``
     :param enable_lock_timeout: how long making one waits for transactions that use the table, and keeps all others
@@ -159,6 +169,11 @@ class MsSqlCdcLoadOperator(LoadRun):
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
         on_gap: Literal["fail", "copy"] = "fail",
         on_schema_change: Literal["warn", "fail", "propose", "evolve"] = "warn",
+        fill: Literal["copy", "none"] = "copy",
+        history_fill: Literal["changed", "all", "none"] = "changed",
+        widen_list: bool = False,
+        incompatible_types: Literal["fail", "new_column", "string"] = "fail",
+        propose_timeout: datetime.timedelta | float | None = None,
         admin_conn_id: str | None = None,
         enable_lock_timeout: datetime.timedelta | float = 5.0,
         server_timezone: str | None = None,
@@ -223,16 +238,15 @@ class MsSqlCdcLoadOperator(LoadRun):
         self.operations = history.operations
         self.initial = initial
         self.upto = upto
-        self.exclude = exclude
-        self.table_name = table_name
+        self.exclude, self.table_name = exclude, table_name
         self.table_properties = dict(table_properties or {})
-        self.allow_masked = allow_masked
-        self.on_disabled = on_disabled
-        self.on_gap, self.on_schema_change = on_gap, on_schema_change
+        self.allow_masked, self.on_disabled = allow_masked, on_disabled
+        self.on_gap, self.on_schema_change, self.widen_list = on_gap, on_schema_change, widen_list
+        self.fill, self.history_fill, self.incompatible_types = fill, history_fill, incompatible_types
+        self.propose_timeout = propose_timeout
         self.admin_conn_id, self.enable_lock_timeout = admin_conn_id, seconds(enable_lock_timeout) or 0.0
         self.server_timezone = server_timezone
-        self.max_transactions = max_transactions
-        self.max_rows = max_rows
+        self.max_transactions, self.max_rows = max_transactions, max_rows
         self.small_window = small_window
         self.max_lag, self.max_idle = lag_allowed(max_lag, on_lag), seconds(max_idle)
         self.on_lag = on_lag
@@ -252,9 +266,8 @@ class MsSqlCdcLoadOperator(LoadRun):
         choices = {
             "deletes": (self.deletes, DELETES),
             "on_disabled": (self.on_disabled, ON_DISABLED),
-            "on_gap": (self.on_gap, ON_GAP),
-            "on_schema_change": (self.on_schema_change, ON_SCHEMA_CHANGE),
             "isolation": (self.isolation, ISOLATIONS),
+            **{name: (getattr(self, name), known) for name, known in CHOICES.items()},
         }
         for name, (value, known) in choices.items():
             if value not in known:
@@ -353,6 +366,11 @@ class MsSqlCdcLoadOperator(LoadRun):
             table_properties=self.table_properties,
             on_gap=self.on_gap,
             on_schema_change=self.on_schema_change,
+            fill=self.fill,
+            history_fill=self.history_fill,
+            widen_list=self.widen_list,
+            incompatible_types=self.incompatible_types,
+            propose_timeout=read_timeout("propose_timeout", self.propose_timeout),
             deletes=self.deletes,
             history=HistoryOptions(self.changes, self.history_form, self.operations),
             allow_masked=self.allow_masked,

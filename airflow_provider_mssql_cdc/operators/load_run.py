@@ -29,17 +29,22 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     NewerFormatError,
 )
 from airflow_provider_mssql_cdc.core.interval import Edge, edges
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.summary import Summary, others
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import check_template
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
 from airflow_provider_mssql_cdc.hooks.copy_params import ask_by_params
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.same_database import check_same_database
 from airflow_provider_mssql_cdc.operators import checkpoints, job_files, midway
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.copy_events import KIND
-from airflow_provider_mssql_cdc.operators.evolving import make_instances
+from airflow_provider_mssql_cdc.operators.evolving import forget_unwanted, make_instances, to_make
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, plan_of_running_job
+from airflow_provider_mssql_cdc.operators.gone import see_gone
+from airflow_provider_mssql_cdc.operators.intents import Intents
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
@@ -157,9 +162,12 @@ class LoadRun(LoadSubmission):
             plan.refused = refused
             plan.warnings += [str(refused)] if refused is not None else []
             if not self.replay:
-                self._make_instances(plan, hook)
+                self._make_instances(plan, hook, store)
                 checkpoints.store_given_up(store, plan)
-                checkpoints.forget_failures(store, request, plan, context)
+                rows = checkpoints.rows_before(context)
+                checkpoints.forget_failures(store, request, plan, context, rows)
+                names = (name for row in rows for name in TableName.spelled(row["table"]))
+                see_gone(plan, hook, store, request, names)
             for waiting in plan.waiting:
                 self.log.info("%s: %s", waiting.name, waiting.reason)
             if plan.upto is None or not plan.specs:
@@ -174,13 +182,18 @@ class LoadRun(LoadSubmission):
             receipt = self._submit(spec, context, small=plan.small)
         return with_agent_state(receipt, self.mssql_conn_id)
 
-    def _make_instances(self, plan: RunPlan, hook: MsSqlCdcHook) -> None:
-        if self.admin_conn_id is None or not plan.new_instances:
-            make_instances(plan, hook, lock_timeout=self.enable_lock_timeout)
+    def _make_instances(self, plan: RunPlan, hook: MsSqlCdcHook, store: CheckpointStore) -> None:
+        intents = Intents(store, plan)
+        forget_unwanted(plan, intents)
+        if not (to_make(plan) or intents.begun()):
+            return
+        if self.admin_conn_id is None:
+            make_instances(plan, hook, intents, lock_timeout=self.enable_lock_timeout)
             return
         try:
             with closing(MsSqlCdcHook(self.admin_conn_id)) as admin:
-                make_instances(plan, admin, lock_timeout=self.enable_lock_timeout)
+                check_same_database(hook, admin)
+                make_instances(plan, admin, intents, lock_timeout=self.enable_lock_timeout)
         except (MsSqlCdcError, AirflowNotFoundException) as error:
             plan.warnings.append(f"no capture instance is made by {self.admin_conn_id}: {error}")
 

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.operators import job_files
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,9 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
-from airflow_provider_mssql_cdc.core.spec import SinkReceipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.receipt import SinkReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.schema_changes import unwritten
+from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.standing import loaded_from
 from airflow_provider_mssql_cdc.core.table import TableName, hash_of
 from airflow_provider_mssql_cdc.operators.copying import copies_of, ended_with
@@ -25,18 +27,26 @@ def applied_by(checkpoint: Checkpoint, shapes: Iterable[str]) -> Position | None
     return min(known) if known and len(known) == len(applied) else None
 
 
+def spec_read(spec: TableSpec, table: TableReceipt) -> TableSpec:
+    """The table by the capture instance that the job has read."""
+    markers = [sink.after for sink in table.sinks if sink.after is not None]
+    for each in spec.alternatives:
+        if any(marker.feed.is_same(each.feed) for marker in markers):
+            return each
+    return spec
+
+
 def after_job(
     stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan, copies_path: str | None
 ) -> Checkpoint:
-    """The checkpoint with the sinks where the receipt says they are."""
+    """The checkpoint with the sinks where the receipt says they are, without the events that are written."""
+    stored = dataclasses.replace(stored, unwritten=unwritten(stored.unwritten, None, table.changes_written))
     if table.ended_copy is None:
         request = plan.requests.get(table.name)
         keeps = request is not None and request.is_for_loaded(stored)
         stored = dataclasses.replace(stored, copies=copies_of(table, copies_path, stored.copies, keeps=keeps))
     else:
         stored = dataclasses.replace(stored, copies=(), ended_copies=ended_with(stored, table.ended_copy))
-    if not table.sinks:
-        return stored
     sinks = dict(stored.sinks)
     for sink in table.sinks:
         known = sinks.get(sink.shape)
@@ -65,6 +75,9 @@ def after_job(
             )
         elif known is not None:
             sinks[sink.shape] = dataclasses.replace(known, failed=None, **read)
+    for shape, told in table.taken_told.items():
+        if shape in sinks:
+            sinks[shape] = dataclasses.replace(sinks[shape], taken_told=told)
     return dataclasses.replace(stored, sinks=sinks)
 
 
@@ -79,9 +92,13 @@ def forget_fills(plan: RunPlan, written: dict[TableName, Checkpoint]) -> None:
 
 def _read(spec: TableSpec, sink: SinkReceipt, known: SinkState | None) -> dict[str, Any]:
     """What the state of a sink says of the load."""
-    if sink.after is None or sink.schema is None:
-        return loaded_from(spec, known if sink.after is None else None)
-    return loaded_from(spec, None) | {
+    if sink.after is None:
+        return loaded_from(spec, known)
+    # what a job did not commit it does not know to have followed
+    read = loaded_from(spec, None) | {"ddl_upto": sink.after.ddl_upto}
+    if sink.schema is None:
+        return read
+    return read | {
         "schema_hash": hash_of(sink.schema),
         "selection_hash": sink.after.selection_hash,
         "selection": sink.after.selection,

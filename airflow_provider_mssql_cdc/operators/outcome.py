@@ -10,17 +10,20 @@ from typing import TypedDict
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Told
 from airflow_provider_mssql_cdc.core.commands import whole
 from airflow_provider_mssql_cdc.core.exceptions import CopyStoppedError, LostValueError, MsSqlCdcError, unnamed
+from airflow_provider_mssql_cdc.core.receipt import JobError, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.resting import MISSING, fingerprint
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.schema_sight import KIND as SCHEMA
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
 from airflow_provider_mssql_cdc.core.standing import is_stale
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary, row
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators.copy_events import all_untold, copy_events, said
 from airflow_provider_mssql_cdc.operators.copying import how_far
+from airflow_provider_mssql_cdc.operators.evolving import add_proposals, proposal_events
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
-from airflow_provider_mssql_cdc.operators.moved import after_job, applied_by, forget_fills
+from airflow_provider_mssql_cdc.operators.gone import add_gone, rows_of_gone
+from airflow_provider_mssql_cdc.operators.moved import after_job, applied_by, forget_fills, spec_read
 from airflow_provider_mssql_cdc.operators.schema_events import add_sights, said_of_schemas, schema_events
 
 COUNTS = ("events", "inserted", "updated", "deleted", "copied")
@@ -91,7 +94,7 @@ class Outcome:
         if self.spec is not None and self.receipt is not None:
             specs = {table.name: table for table in self.spec.tables}
             for table in self.receipt.tables:
-                yield _read(specs[table.name], table), table
+                yield spec_read(specs[table.name], table), table
 
     def checkpoints(self, now: datetime.datetime, *, succeeds: bool = True) -> list[Checkpoint]:
         """The checkpoints to be written: quiet tables' if they are old or have another instance, loaded tables',
@@ -131,8 +134,11 @@ class Outcome:
                 stored = stored or Checkpoint(plan.identity(name))
                 written[name] = self._failing(stored, name, shapes, str(error), now, planned=True)
         forget_fills(plan, written)
-        add_sights(plan, written, {table.name: table.waiting_ids for _, table in self.loads})
-        for name in plan.checkpoints if succeeds and not self.failures() else ():
+        add_proposals(plan, written)
+        add_sights(plan, written, [table for _, table in self.loads])
+        succeeds = succeeds and not self.failures()
+        add_gone(plan, written, self.receipt, succeeds=succeeds)
+        for name in plan.checkpoints if succeeds else ():
             checkpoint = written.get(name) or plan.checkpoints[name]
             applied = checkpoint and applied_by(checkpoint, plan.options[name].shapes)
             if checkpoint and applied and (checkpoint.announced is None or checkpoint.announced < applied):
@@ -171,7 +177,7 @@ class Outcome:
 
         :param name: of one table; None for all
         """
-        return [*schema_events(self.plan, name), *self.copy_events(name)]
+        return [*schema_events(self.plan, name), *proposal_events(self.plan, name), *self.copy_events(name)]
 
     def operations(self) -> list[Told]:
         """The events for the operations asset, if the task succeeds: of this run, and of those that did not."""
@@ -244,8 +250,8 @@ class Outcome:
             }
         for waiting in plan.waiting:
             rows[str(waiting.name)] = row(str(waiting.name)) | {"status": "waiting", "reason": waiting.reason}
-        for name in plan.skipped:
-            rows[str(name)] = row(str(name)) | {"status": "skipped"}
+        rows |= {str(name): row(str(name)) | {"status": "skipped"} for name in plan.skipped}
+        rows |= rows_of_gone(plan, self.receipt)
         for spec, table in self.loads:
             known = rows.get(str(table.name)) or row(str(table.name))
             rows[str(table.name)] = _loaded(known, spec, table)
@@ -372,15 +378,6 @@ class Outcome:
         for name, turn in self.plan.turns.items():
             found.setdefault(name, []).extend(turn.resting)
         return {name: shapes for name, shapes in found.items() if shapes}
-
-
-def _read(spec: TableSpec, table: TableReceipt) -> TableSpec:
-    """The table by the capture instance that the job has read."""
-    markers = [sink.after for sink in table.sinks if sink.after is not None]
-    for each in spec.alternatives:
-        if any(marker.feed.is_same(each.feed) for marker in markers):
-            return each
-    return spec
 
 
 def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableSummary:

@@ -46,7 +46,7 @@ from airflow_provider_mssql_cdc.operators.copying import asked_now, known_copy
 from airflow_provider_mssql_cdc.operators.evolving import ask_for_instance
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
-from airflow_provider_mssql_cdc.operators.schema_events import see_schemas
+from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
 
 log = logging.getLogger(__name__)
 
@@ -252,18 +252,11 @@ def _assessed(
 
     :raises MsSqlCdcError: if it cannot be loaded so
     """
-    verdict = assess(
-        name,
-        feeds,
-        checkpoint,
-        probe,
-        ddl,
-        plan.options[name],
-        request.salt_check,
-        plan.kept,
-        plan.turns[name],
-        plan.hides,
-    )
+    if checkpoint is not None and (sight := plan.sights.get(name)) is not None:
+        waiting = {*checkpoint.waiting_ids, *sight.waiting_ids}
+        checkpoint = dataclasses.replace(checkpoint, waiting_ids=tuple(sorted(waiting)))
+    options, salt, turn = plan.options[name], request.salt_check, plan.turns[name]
+    verdict = assess(name, feeds, checkpoint, probe, ddl, options, salt, plan.kept, turn, plan.hides)
     if isinstance(verdict, Candidate):
         allowed = plan.options[name].allow_masked
         plan.warn_of_masks(verdict.feed, verdict.schema, verdict.selection, allowed=allowed)
@@ -388,6 +381,8 @@ def _decide(
                     protection=plan.protection_of(one),
                     asked=told,
                     waiting_ids=plan.sights[name].waiting_ids,
+                    knows_waiting=checkpoint is not None and checkpoint.knows_waiting,
+                    changes=changes_to_write(plan, name, candidate.lagging),
                 )
                 for one in each
             )

@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe, refused_options
 from airflow_provider_mssql_cdc.core.feed_choice import choose_feed
 from airflow_provider_mssql_cdc.core.filling import own_columns
+from airflow_provider_mssql_cdc.core.going_on import ids_there
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, window_of
 from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.plan import Candidate, check_lineage, table_spec
@@ -155,17 +156,16 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
     key, unique = choose_key(name, feed, options.key)
     # a shape that is loaded no longer says nothing of those that are
     loaded = [checkpoint.loaded.get(shape) for shape in options.shapes] if checkpoint is not None else []
-    schema = schema_of(TableSchema(feed.columns, key), loaded, plan.kept, options.copy_by)
-    adding = Adding.of(options, checkpoint, loaded, plan.kept)
+    now, adding = TableSchema(feed.columns, key), Adding.of(options, checkpoint, loaded, plan.kept)
+    there = ids_there(feed, adding.source_object_id)
+    schema = schema_of(now, adding.beginning(now), loaded, plan.kept, options.copy_by, there=there)
     selection = select(name, schema, adding.choice(schema, feed), check=request.salt_check)
     check_kept_columns(name, schema, selection, options)
     if checkpoint is not None and not replay.suffix:
         known = [sink for shape, sink in checkpoint.loaded.items() if shape in options.shapes]
         for sink in known:
             # each has its own columns
-            own = own_columns(
-                Chosen(schema, selection), TableSchema(feed.columns, key), sink.schema_hash, plan.kept, options.copy_by
-            )
+            own = own_columns(Chosen(schema, selection), now, sink.schema_hash, plan.kept, options.copy_by, there=there)
             check_schema(name, own.schema, [sink], plan.kept)
             check_selection(name, own.selection, [sink])
     sinks: dict[str, SinkState | None] = {}
@@ -185,5 +185,7 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
             sinks[shape] = dataclasses.replace(stored, read_through=max(stored.position, replay.upto))
     candidate = Candidate(name, feed, schema, unique, sinks, checkpoint, selection=selection)
     spec = table_spec(candidate, options)
+    if checkpoint is not None:
+        spec = dataclasses.replace(spec, waiting_ids=checkpoint.waiting_ids, knows_waiting=checkpoint.knows_waiting)
     plan.steps[name] = replay_steps(spec, replay, readable_from=readable_from)
     return spec

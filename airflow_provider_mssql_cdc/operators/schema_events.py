@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Told
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import SchemaChangedError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed
 from airflow_provider_mssql_cdc.core.feed_choice import by_age
+from airflow_provider_mssql_cdc.core.receipt import TableReceipt
+from airflow_provider_mssql_cdc.core.schema_changes import ChangesSpec, unwritten, with_found
 from airflow_provider_mssql_cdc.core.schema_diff import ADD_COLUMN, DROP_COLUMN, schema_diff
 from airflow_provider_mssql_cdc.core.schema_sight import KIND, Sight, see
+from airflow_provider_mssql_cdc.core.spec import ChangedTable
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.waiting import waiting_in
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 
 
@@ -44,7 +48,7 @@ def see_schemas(
             ddl=[row for row in ddl if row.capture_instance == feed.name],
             kept=plan.kept,
         )
-        sight = _with_waiting(sight, checkpoint, feed)
+        sight = _with_waiting(sight, feed, name, plan)
         error = _refused(name, checkpoint, sight, plan) if plan.options[name].fails_on_schema_change else None
         if error is None:
             plan.sights[name] = sight
@@ -54,16 +58,16 @@ def see_schemas(
             del feeds[name]
 
 
-def _with_waiting(sight: Sight, checkpoint: Checkpoint | None, feed: Feed) -> Sight:
-    """The sight with the columns that wait to be asked for: a table's author left out what was not captured when the
-    table was first seen.
-    """
-    before = checkpoint.seen_schema if checkpoint is not None else None
-    if checkpoint is not None and before is not None and before.with_waiting:
-        waiting = checkpoint.waiting_ids
-    else:
-        waiting = tuple(sorted(column.column_id for column in feed.others))
-    return dataclasses.replace(sight, seen=dataclasses.replace(sight.seen, with_waiting=True), waiting_ids=waiting)
+def _with_waiting(sight: Sight, feed: Feed, name: TableName, plan: RunPlan) -> Sight:
+    """The sight with the columns that wait to be asked for."""
+    checkpoint, options = plan.checkpoints[name], plan.options[name]
+    seen = checkpoint.seen_schema if checkpoint is not None else None
+    before = plan.kept(seen.hash) if seen is not None else None
+    states = [checkpoint.loaded[shape] for shape in options.shapes if shape in checkpoint.loaded] if checkpoint else []
+    loaded = [plan.kept(state.schema_hash) if state.schema_hash is not None else None for state in states]
+    waiting, complete, waited = waiting_in(feed, checkpoint, before, loaded, options)
+    known = dataclasses.replace(sight.seen, with_waiting=complete, waited=waited)
+    return dataclasses.replace(sight, seen=known, waiting_ids=waiting)
 
 
 def _refused(name: TableName, checkpoint: Checkpoint | None, sight: Sight, plan: RunPlan) -> SchemaChangedError | None:
@@ -92,18 +96,21 @@ def schema_events(plan: RunPlan, name: TableName | None = None) -> list[Told]:
 
     :param name: of one table; None for all
     """
+    found = {table: sight.event for table, sight in plan.sights.items()} | plan.gone
     return [
-        Told(KIND, sight.event.told(str(table)))
-        for table, sight in plan.sights.items()
-        if sight.event is not None and name in (None, table)
+        Told(KIND, event.told(str(table)))
+        for table, event in found.items()
+        if event is not None and name in (None, table)
     ]
 
 
-def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint], marked: Mapping[TableName, Iterable[int]]) -> None:
+def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint], loaded: Iterable[TableReceipt]) -> None:
     """Add what was seen to the checkpoints that a run writes. A first sight is stored once something else is.
 
-    :param marked: column_ids that wait to be asked for, as markers say: where a checkpoint was lost they alone know
+    :param loaded: what became of the tables of the job: where a checkpoint was lost, their markers alone know which
+        columns wait to be asked for
     """
+    receipts = {table.name: table for table in loaded}
     for name, sight in plan.sights.items():
         # what is written moves a quiet table on, too: else its date would keep it from ever being written
         stored = written.get(name) or plan.quiet.get(name) or plan.checkpoints[name]
@@ -112,13 +119,47 @@ def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint], marked: Mapp
         seen = stored.seen_schema
         moved = seen is not None and (seen.hash, stored.schema_changes) != (sight.seen.hash, sight.pending)
         if name in written or moved:
+            receipt = receipts.get(name) or TableReceipt(name)
+            # the job has asked the markers of all sinks that it has loaded, or of which it has found none
+            asked = bool(receipt.sinks or receipt.copying) and not receipt.failed
             written[name] = dataclasses.replace(
                 stored,
-                seen_schema=sight.seen,
+                seen_schema=dataclasses.replace(sight.seen, with_waiting=sight.seen.with_waiting or asked),
                 schema_changes=sight.pending,
-                waiting_ids=tuple(sorted({*sight.waiting_ids, *marked.get(name, ())})),
+                waiting_ids=tuple(sorted({*sight.waiting_ids, *receipt.waiting_ids})),
                 untold=(*stored.untold, *schema_events(plan, name)),
+                unwritten=unwritten(stored.unwritten, sight.event, receipt.changes_written),
             )
+
+
+def changes_to_write(plan: RunPlan, name: TableName, fills: Iterable[str]) -> ChangesSpec:
+    """The events of a table that the run's job is to write beside its targets, and what is told there of these.
+
+    :param fills: the shapes in which a copy fills what they lack
+    """
+    stored, options = plan.checkpoints[name], plan.options[name]
+    events = with_found(stored.unwritten if stored is not None else (), plan.sights[name].event)
+    told = {shape: sink.taken_told for shape, sink in (stored.loaded if stored is not None else {}).items()}
+    return ChangesSpec(options.target.schema_changes(options.table_name, name), events, told, tuple(fills))
+
+
+def dropped_tables(plan: RunPlan) -> tuple[ChangedTable, ...]:
+    """The tables that are there no more, whose events the run's job is to write beside their targets.
+
+    No job is made for these alone: what waits in their checkpoints the next one writes.
+    """
+    return tuple(_dropped_tables(plan))
+
+
+def _dropped_tables(plan: RunPlan) -> Iterator[ChangedTable]:
+    for name, event in plan.gone.items():
+        stored, options = plan.checkpoints[name], plan.options[name]
+        assert stored is not None
+        changes = ChangesSpec(
+            options.target.schema_changes(options.table_name, name), with_found(stored.unwritten, event)
+        )
+        feed = next(iter(stored.feeds(options.shapes)), None)
+        yield ChangedTable(name, changes, feed, options.target.format, dict(options.table_properties))
 
 
 def said_of_schemas(plan: RunPlan) -> list[str]:

@@ -20,7 +20,8 @@ from airflow_provider_mssql_cdc.core import formats
 from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, MsSqlCdcError, ReceiptMissingError
 from airflow_provider_mssql_cdc.core.marker import TaskRun
 from airflow_provider_mssql_cdc.core.position import Cut
-from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.core.table_options import TableEntry, hashes, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks import postgresql
@@ -30,13 +31,9 @@ from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import seconds
 from airflow_provider_mssql_cdc.operators import class_archive, installed, jars, job_files
 from airflow_provider_mssql_cdc.operators.copying import seconds_of_run
-from airflow_provider_mssql_cdc.operators.credentials import (
-    REDACTION,
-    properties_file,
-    property_of,
-    redaction,
-)
+from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, property_of, redaction
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.schema_events import dropped_tables
 from airflow_provider_mssql_cdc.operators.task_state import FOUND_KEY, TaskState
 
 if TYPE_CHECKING:
@@ -183,6 +180,7 @@ class LoadSubmission(SparkSubmitOperator):
             witness=plan.witness,
             recovery_fork=plan.recovery_fork,
             run=_task_run(context),
+            dropped=dropped_tables(plan),
         )
         job_files.write_spec(spec)
         return spec
@@ -225,8 +223,8 @@ class LoadSubmission(SparkSubmitOperator):
         if isinstance(failure, MsSqlCdcError) or self._hook is None:
             return failure
         connection = self._hook._connection
-        missing = installed.missing(connection["spark_binary"], self._environment(connection))
-        missing = missing or jars.unfetched(str(failure))
+        found = installed.missing(connection["spark_binary"], self._environment(connection))
+        missing = found or jars.unfetched(str(failure))
         if missing is not None:
             missing.__cause__ = failure
         return missing or failure
@@ -387,8 +385,8 @@ def _chooses_java(call: Call) -> bool:
     if any(map(call.setting, jars.JAVA_OPTIONS)):
         return True
     # a file that is named with @ has options, too
-    given = [call.environment.get(name, "") for name in class_archive.JAVA_VARIABLES]
-    if any("-XX" in options or "@" in options for options in given):
+    given = "".join(call.environment.get(name, "") for name in class_archive.JAVA_VARIABLES)
+    if "-XX" in given or "@" in given:
         return True
     script = installed.spark_env(call.connection["spark_binary"], call.environment)
     text = script.read_text(encoding="utf-8", errors="replace") if script else ""
@@ -396,5 +394,4 @@ def _chooses_java(call: Call) -> bool:
 
 
 def _task_run(context: Context) -> TaskRun | None:
-    ti = context.get("ti")
-    return TaskRun(ti.dag_id, ti.task_id, ti.run_id, ti.try_number) if ti is not None else None
+    return None if (ti := context.get("ti")) is None else TaskRun(ti.dag_id, ti.task_id, ti.run_id, ti.try_number)

@@ -94,6 +94,7 @@ MESSAGES: dict[int, str] = {
         "the index name '{}'."
     ),
     1702: "{} failed because column '{}' in table '{}' exceeds the maximum of {} columns.",
+    1718: "Change tracking must be enabled on database '{}' before it can be enabled on table '{}'.",
     1731: (
         "Cannot create the sparse column '{}' in the table '{}': it must be nullable, without IDENTITY, default or "
         "expression, and not of the types text, ntext, image and timestamp."
@@ -135,8 +136,10 @@ MESSAGES: dict[int, str] = {
         "enforcement."
     ),
     3724: "Cannot {} the table '{}' because it is being used for replication.",
+    3727: "Could not drop constraint. See previous errors.",
     3728: "'{}' is not a constraint.",
     3729: "Cannot drop schema '{}' because it is being referenced by object '{}'.",
+    3735: "The primary key constraint '{}' on table '{}' cannot be dropped while change tracking is enabled on it.",
     3902: "The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION.",
     3903: "The ROLLBACK TRANSACTION request has no corresponding BEGIN TRANSACTION.",
     3952: (
@@ -183,12 +186,22 @@ MESSAGES: dict[int, str] = {
     4902: 'Cannot find the object "{}" because it does not exist or you do not have permissions.',
     4924: "ALTER TABLE failed because column '{}' does not exist in table '{}'.",
     4928: "Cannot alter column '{}' because it is '{}'.",
+    4996: "Change tracking is already enabled for table '{}'.",
+    4997: "Cannot enable change tracking on table '{}': it has no primary key.",
+    4998: "Change tracking is not enabled on table '{}'.",
+    4999: "Cannot enable change tracking on table '{}': its primary key has a column of type timestamp.",
     5011: (
         "User does not have permission to alter database '{}', the database does not exist, or the database is not in "
         "a state that allows access checks."
     ),
     5061: ("ALTER DATABASE failed because a lock could not be placed on database '{}'. Try again later."),
+    5069: "ALTER DATABASE statement failed.",
     5074: "The object '{}' is dependent on column '{}'.",
+    5088: "Change tracking is already enabled for database '{}'.",
+    5089: "Change tracking is disabled for database '{}'; its settings cannot be changed.",
+    5090: "Database '{}' is a system database; its change tracking settings cannot be changed.",
+    5091: "Change tracking option '{}' was specified more than once.",
+    5092: "The change tracking retention must be between 1 and 2147483647 minutes.",
     6401: "Cannot roll back {}. No transaction or savepoint of that name was found.",
     7999: "Could not find any index named '{}' for table '{}'.",
     7139: "LOB value of {} bytes is longer than the configured max text repl size of {} bytes.",
@@ -230,6 +243,7 @@ MESSAGES: dict[int, str] = {
     15247: "User does not have permission to perform this action.",
     15248: "Either the parameter @objname is ambiguous or the claimed @objtype is wrong.",
     15250: "The database name component of the object qualifier must be the name of the current database.",
+    15284: "The database principal has granted or denied permissions to objects in the database and cannot be dropped.",
     15335: "The new name '{}' is already in use as a object name and would cause a duplicate that is not permitted.",
     15406: "Cannot execute as the server principal {}",
     15517: "Cannot execute as the database principal {}",
@@ -240,6 +254,22 @@ MESSAGES: dict[int, str] = {
     ),
     18456: "Login failed for user '{}'.",
     22022: "SQL Server Agent refuses to {} job '{}': {}.",
+    22101: "The bitmask for CHANGE_TRACKING_IS_COLUMN_IN_MASK is not one that CHANGETABLE returned.",
+    22102: "Invalid arguments for CHANGETABLE(CHANGES ...).",
+    22103: "Invalid arguments for CHANGETABLE(VERSION ...).",
+    22104: "A table returned by the CHANGETABLE function must be aliased.",
+    22105: "Change tracking is not enabled on table '{}'.",
+    22106: "The CHANGETABLE function does not support remote data sources.",
+    22107: "Object '{}' is not a user table; CHANGETABLE takes user tables only.",
+    22108: "The CHANGE_TRACKING_CONTEXT WITH clause cannot be used with a SELECT statement.",
+    22109: "The CHANGE_TRACKING_CONTEXT is not varbinary of at most 128 bytes.",
+    22110: "The number of columns in CHANGETABLE(VERSION ...) is not that of the primary key of table '{}'.",
+    22111: "Column '{}' in CHANGETABLE(VERSION ...) is not part of the primary key of table '{}'.",
+    22112: "Column '{}' is specified more than once in CHANGETABLE(VERSION ...).",
+    22114: "Change tracking options cannot be combined with other ALTER DATABASE options.",
+    22115: "Change tracking is enabled for one or more tables of database '{}'; disable it there first.",
+    22117: "Change tracking is not supported on a secondary replica; ask the primary.",
+    22119: "Cannot enable change tracking on table '{}': its primary key is disabled.",
     22836: "The job metadata in msdb.dbo.cdc_jobs could not be updated: a {} job exists already.",
     22838: "Index '{}' of table '{}.{}' has a nullable column and cannot identify rows.",
     22850: "@threshold must be positive.",
@@ -290,6 +320,7 @@ MESSAGES: dict[int, str] = {
     22981: "Object does not exist or access is denied.",
     22983: "Unique index '{}' of table '{}' is used by Change Data Capture; it cannot be altered or dropped.",
     22985: "Table '{}.{}' is not enabled for Change Data Capture.",
+    22988: "Change data capture is not available in this edition: {}.",
     22989: "Database '{}' cannot have Change Data Capture.",
     22990: "The polling interval must be between 0 and 86399 seconds.",
     22991: "@maxtrans must be positive.",
@@ -322,6 +353,7 @@ SEVERITIES = {
     **dict.fromkeys(
         (102, 105, 108, 113, 117, 134, 137, 141, 145, 147, 148, 155, 156, 164, 168, 174, 178, 189, 195), 15
     ),
+    **dict.fromkeys((5091, 5092), 15),
     **dict.fromkeys((1001, 1002, 1007, 1038, 1060, 1087, 4112, 4145, 8154, 10704), 15),
 }
 STATES = {

@@ -20,6 +20,7 @@ class SqlError(Exception):
 
     :param line: 1-based line within the batch, 0 where unknown
     :param procedure: the procedure that raised it, '' in a batch
+    :ivar followed: errors that are sent after it; a CATCH block sees the last one
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class SqlError(Exception):
         super().__init__(text)
         self.number, self.text, self.severity, self.state = number, text, severity, state
         self.procedure, self.line = procedure, line
+        self.followed: tuple[SqlError, ...] = ()
 
     @classmethod
     def of(

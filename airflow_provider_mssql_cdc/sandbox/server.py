@@ -16,12 +16,15 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT, named
 from airflow_provider_mssql_cdc.sandbox.engine.backup import Backup, backup, restore
+from airflow_provider_mssql_cdc.sandbox.engine.builds import EditionName
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, Instance
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.engine.supply import Supply
+from airflow_provider_mssql_cdc.sandbox.engine.tracking.cleanup import clean
+from airflow_provider_mssql_cdc.sandbox.engine.tracking.state import ChangeTracking
 from airflow_provider_mssql_cdc.sandbox.engine.visibility import Visibility
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
@@ -70,6 +73,7 @@ class Sandbox:
     :param harsh: do what SQL Server only may do where a loader's mistake could hide, as the seed draws it: all of
         ``harshness.Point``, or the points that are given
     :param seed: of what is drawn; made up if None
+    :param edition: Express has neither CDC nor SQL Server Agent, whatever ``agent_running`` says
     :ivar faults: what goes wrong for its clients
     :ivar harshness: the seed and its draws
     """
@@ -92,6 +96,7 @@ class Sandbox:
         zone: str | None = None,
         harsh: bool | Collection[Point] = False,
         seed: int | None = None,
+        edition: EditionName = "Developer",
     ) -> None:
         if not user or password == "":
             raise ValueError("user and password must not be empty")
@@ -100,12 +105,12 @@ class Sandbox:
         self.host, self.user = host, user
         self.password = password if password is not None else secrets.token_hex(16)
         self.database = database
-        self._agent_running = agent_running
+        self._agent_running = agent_running and edition != "Express"
         self._clock = Clock(clock or _clock_of(clock_rate, zone), utc_offset, zone)
         points = (tuple(Point) if harsh else ()) if isinstance(harsh, bool) else harsh
         self.harshness = Harshness(secrets.randbelow(1_000_000) if seed is None else seed, points)
         self.instance = Instance(
-            user, self.password, self._clock, capture_interval, str(build), self.harshness, clock_rate
+            user, self.password, self._clock, capture_interval, str(build), self.harshness, clock_rate, edition
         )
         self.instance.supply.run = self._run_meanwhile
         self.faults = Faults(self.cdc)
@@ -268,6 +273,21 @@ class Sandbox:
         :raises SqlError: 22910, 22997 without CDC or without the job
         """
         self._database(database).cdc.cleanup_retention(between=between, within=within)
+
+    def tracking(self, database: str | None = None) -> ChangeTracking:
+        """A database's Change Tracking, for tests that look behind the SQL: ``switches``, ``secondary``."""
+        return self._database(database).tracking
+
+    def clean_tracking(self, database: str | None = None, *, between: Callable[[], None] = lambda: None) -> None:
+        """One run of Change Tracking's cleanup now: what is older than the retention goes, if AUTO_CLEANUP is ON.
+
+        It never runs by itself here, but between two reads of a harsh server.
+
+        :param between: called when the marks have moved and the rows are still there, and after each table
+        """
+        found = self._database(database)
+        if found.tracking.options is not None and found.tracking.options.auto_cleanup:
+            clean(self.instance.storage, found, between=between)
 
     def _database(self, name: str | None) -> Database:
         return self.instance.storage.database(name or self.database or "master")

@@ -130,6 +130,13 @@ class Comparing:
                 table=str(self._table.name),
                 advice="Ask by columns that the table has.",
             )
+        as_text = {column.name for column in self._table.schema.columns if column.as_text}
+        if judged := sorted({condition.column for condition in conditions} & as_text):
+            raise CopyRefusedError(
+                f"targets hold {', '.join(judged)} as text, by which the copy is to find rows.",
+                table=str(self._table.name),
+                advice="Ask by other columns.",
+            )
         if conditions and not self._table.unique_key:
             raise CopyRefusedError(
                 "a copy of some rows does not tell which row has a key that the server does not enforce.",

@@ -7,7 +7,9 @@ is copied. It has changed nothing, so that it may read again (docs: error 1205, 
 from __future__ import annotations
 
 import logging
+import random
 import re
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -18,6 +20,8 @@ VICTIM = r"deadlocked on .* deadlock victim"
 
 _VICTIM = re.compile(VICTIM, re.DOTALL)
 _MOST_READS = 10
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+"""Seconds, doubled from try to try: who reads again at once meets the same writers in the same places."""
 
 Result = TypeVar("Result")
 
@@ -34,4 +38,5 @@ def read_again(read: Callable[[int], Result]) -> Result:
             if not _VICTIM.search(str(error)):
                 raise
             log.info("a read was chosen as the victim of a deadlock, and is done again")
+            time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**number)))
     return read(_MOST_READS - 1)

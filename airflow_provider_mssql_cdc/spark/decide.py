@@ -16,9 +16,10 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SchemaChangedError,
     TargetError,
 )
+from airflow_provider_mssql_cdc.core.going_on import follows, goes_on_with, ids_there, names_before
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position
-from airflow_provider_mssql_cdc.core.schema import KeptSchemas, as_loaded, unknown_schema
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.selection import same_selection
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
@@ -180,7 +181,7 @@ def _check_without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> N
 def is_grown_from(table: TableSpec, sink: SinkSpec, marker: Marker | None) -> bool:
     """Whether a target has fewer columns, and gets the others with the next commit."""
     before = table.grows_from.get(sink.shape)
-    if before is None or marker is None or not SHAPES[sink.shape].only_adds:
+    if before is None or marker is None or not (table.leaves_null or SHAPES[sink.shape].only_adds):
         return False
     return same_schema(marker.schema_hash, before.schema) and same_selection(marker.selection_hash, before.selection)
 
@@ -195,14 +196,18 @@ def check_origin(
     :raises SchemaChangedError: if it was loaded with other columns
     :raises SelectionChangedError: if something else of the rows was loaded
     """
-    here, there = (source.server, source.database, table.name), (marker.server, marker.database, marker.table)
-    if here != there:
+    here, there = (source.server, source.database), (marker.server, marker.database)
+    # one that was renamed, or moved to another schema, keeps its object_id
+    # earlier versions wrote none into their markers: there the checkpoint knows it that stands on the same commit
+    known = marker.source_object_id or (table.source_object_id if marker.position == sink.expects else None)
+    same = marker.table == table.name if known is None else known == table.feed.source_object_id
+    if here != there or not (same or (sink.lost_after is not None and marker.table == table.name)):
         raise TargetError(
             f"{sink.name} is loaded from {marker.table} of {marker.database} on {marker.server}, not from "
             f"{table.name} of {source.database} on {source.server}.",
             table=str(table.name),
-            advice="Choose another target or table_name. If it is the same table, moved or renamed, name the position "
-            "that the target stands for with `mssql-cdc checkpoint set`.",
+            advice="Choose another target or table_name. If it is the same table of a database that was moved, name "
+            "the position that the target stands for with `mssql-cdc checkpoint set`.",
         )
     if marker.feed.kind != table.feed.KIND:
         raise TargetError(
@@ -225,21 +230,25 @@ def check_origin(
         )
     if is_grown_from(table, sink, marker):
         return
-    if not same_schema(marker.schema_hash, table.schema):
-        now, then = TableSchema(table.feed.columns, table.schema.key), kept(marker.schema_hash)
-        if then is not None and as_loaded(now, then, table.copy_by).hash == marker.schema_hash:
+    then = kept(marker.schema_hash)
+    goes_on = follows(table.schema, marker.schema_hash, then, widens=table.types)
+    if not goes_on:
+        now = TableSchema(table.feed.columns, table.schema.key)
+        ids = ids_there(table.feed, marker.source_object_id or table.source_object_id)
+        if goes_on_with(now, then, table.copy_by, widens=table.types, there=ids) is not None:
             # as it was looked at it had these: another run has filled columns, or a person has taken that back
             raise CommitConflictError(
                 f"{sink.name} has other columns than when this run looked at it.",
                 table=str(table.name),
                 advice="Run the task again; let one run at a time load it.",
             )
-    if not same_selection(marker.selection_hash, table.selection):
+    before = table.selection.named(names_before(then if table.widens else None, table.schema))
+    if not same_selection(marker.selection_hash, before):
         raise selection_changed(table.name, sink.name, marker.selection, table.selection)
-    if not same_schema(marker.schema_hash, table.schema):
+    if not goes_on:
         raise SchemaChangedError(
             f"the captured columns or the key are not those that {sink.name} was loaded with.\n"
-            f"{differing(kept(marker.schema_hash), table.schema)}",
+            f"{differing(then, table.schema)}",
             table=str(table.name),
             advice=f"{RESET_ADVICE} In that case give it the columns of now first; its rows "
             "keep NULL in a column that was added, until they change.",

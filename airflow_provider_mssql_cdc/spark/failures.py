@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SqlServerError,
     TargetError,
 )
-from airflow_provider_mssql_cdc.core.spec import JobError
+from airflow_provider_mssql_cdc.core.receipt import JobError
 from airflow_provider_mssql_cdc.core.table import quote
 from airflow_provider_mssql_cdc.spark.deadlocks import VICTIM
 from airflow_provider_mssql_cdc.spark.jdbc import LAGS

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.copy_wanted import ASKED_COPY, STOP
+from airflow_provider_mssql_cdc.core.entry_values import NONE
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.filling import (
     FILLING,
-    beginning,
     filling,
     going_on,
     lacking,
-    own_columns,
     suffix_of,
     with_all,
 )
+from airflow_provider_mssql_cdc.core.going_on import chosen_before, held_as
 from airflow_provider_mssql_cdc.core.marker import Marker, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
-from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, SinkReceipt, SinkSpec, TableSpec
+from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
-from airflow_provider_mssql_cdc.core.table import TableSchema
+from airflow_provider_mssql_cdc.core.waiting import known_waiting
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
-from airflow_provider_mssql_cdc.spark.decide import SAME_AGAIN, is_asserted
+from airflow_provider_mssql_cdc.spark.decide import SAME_AGAIN
 from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.marked_columns import begins_with, columns_of, loaded_with, unfilled_of
 from airflow_provider_mssql_cdc.spark.notes import Notes, merged
 from airflow_provider_mssql_cdc.spark.parts import Parts
 from airflow_provider_mssql_cdc.spark.reading import Reading
@@ -44,17 +44,40 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
     :param load: of all of them, with the table's columns
     """
     marked, whole = load.marked(), Chosen(table.schema, table.selection)
-    owns = _columns_of(marked, table) | _beginning(marked, table)
+    were = loaded_with(marked)
+    loaded = [*were.values()]
+    there = {column.column_id for column in (*table.feed.columns, *table.feed.others)}
+    waiting = known_waiting(table, [marker for _, marker in marked], loaded, there)
+    loaded_ids = {column.column_id for schema in loaded for column in schema.columns}
+    by_markers = {*waiting, *(table.unnamed_ids if loaded else ())}.difference(table.waiting_ids, loaded_ids)
+    owns = columns_of(marked, table)
+    planned, schema = table.schema, held_as(table.schema, [own.schema for own in owns.values()])
+    if schema != planned:
+        # a commit that no checkpoint knows has followed a type that has changed again since
+        table = dataclasses.replace(table, schema=schema)
+        whole, owns = Chosen(schema, table.selection), columns_of(marked, table)
+    owns |= begins_with(marked, table, by_markers)
+    table = dataclasses.replace(table, waiting_ids=waiting)
     ids = {column.column_id for column in table.schema.columns}
     grows: dict[str, Chosen] = {}
     groups: dict[str, tuple[Chosen, list[SinkSpec]]] = {whole.schema.hash: (whole, [])}
     for sink in table.sinks:
         own = owns.get(sink.shape, whole)
-        takes = own is not whole and table.grows and SHAPES[sink.shape].only_adds
+        # one that begins has no columns yet that could grow
+        grown = own is not whole and sink.shape in were and table.grows
+        takes = grown and (table.leaves_null or SHAPES[sink.shape].only_adds)
         if takes and {column.column_id for column in own.schema.columns} <= ids:
-            grows[sink.shape], own = own, whole
+            # its marker names them with the types and names of before
+            grows[sink.shape] = chosen_before(own, were[sink.shape])
+            own = whole
         groups.setdefault(own.schema.hash, (own, []))[1].append(sink)
-    if not owns and not (table.fills and any(marker.unfilled for _, marker in marked)):
+    if (
+        not owns
+        and schema == planned
+        and not (table.fills and any(unfilled_of(table, sink, marker, whole, were) for sink, marker in marked))
+    ):
+        load = load if load.table == table else TableLoad(job, table, parts)
+        load.notes.waiting_ids = waiting
         return load
     loads = {}
     for own, sinks in groups.values():
@@ -62,36 +85,8 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
             loads[""] = TableLoad(job, with_all(table, tuple(sinks), grows), parts)
         else:
             loads[suffix_of(own)] = TableLoad(job, going_on(table, own, tuple(sinks)), parts)
-    return PartedLoad(job, table, {suffix: each for suffix, each in loads.items() if each.sinks}, owns, parts)
-
-
-def _columns_of(marked: Sequence[tuple[Sink, Marker]], table: TableSpec) -> dict[str, Chosen]:
-    """The columns of those sinks that were loaded with others than a table's, as their markers say, by shape.
-
-    What the feed no longer has so is left out.
-    """
-    now, whole = TableSchema(table.feed.columns, table.schema.key), Chosen(table.schema, table.selection)
-    found = {}
-    for sink, marker in marked:
-        if not is_asserted(sink.spec, marker):
-            found[sink.shape] = own_columns(whole, now, marker.schema_hash, partial(_kept, sink, table), table.copy_by)
-    return {shape: own for shape, own in found.items() if own is not whole}
-
-
-def _beginning(marked: Sequence[tuple[Sink, Marker]], table: TableSpec) -> dict[str, Chosen]:
-    """The columns of those sinks that begin without what waits to be asked for, as only markers of others say: the
-    checkpoint is lost. By shape.
-    """
-    waiting = {id_ for _, marker in marked for id_ in marker.waiting_ids}.difference(table.waiting_ids)
-    whole = Chosen(table.schema, table.selection)
-    own, loaded = beginning(whole, waiting), {sink.shape for sink, _ in marked}
-    return {sink.shape: own for sink in table.sinks if own is not whole and sink.shape not in loaded}
-
-
-def _kept(sink: Sink, table: TableSpec, hash_: str) -> KeptSchema | None:
-    """The schema of this hash that is kept beside a target, or that the checkpoint knows."""
-    known = table.loaded_with.get(hash_)
-    return sink.target.kept_schema(hash_) or (KeptSchema(known) if known is not None else None)
+    loads = {suffix: each for suffix, each in loads.items() if each.sinks}
+    return PartedLoad(job, table, loads, owns, parts, planned.hash)
 
 
 class PartedLoad:
@@ -100,13 +95,22 @@ class PartedLoad:
     :param table: with the columns that all are to have
     :param loads: of the sinks that have the same columns, by what stands behind the name of the folder of their copies
     :param owns: sinks that do not have the table's columns, by shape
+    :param planned: hash of the columns that the plan knows
     """
 
     def __init__(
-        self, job: JobSpec, table: TableSpec, loads: Mapping[str, TableLoad], owns: Mapping[str, Chosen], parts: Parts
+        self,
+        job: JobSpec,
+        table: TableSpec,
+        loads: Mapping[str, TableLoad],
+        owns: Mapping[str, Chosen],
+        parts: Parts,
+        planned: str,
     ) -> None:
         self._job, self._table, self._loads, self._owns, self._parts = job, table, loads, owns, parts
+        self._planned = planned
         self._notes = Notes()
+        self._notes.waiting_ids = table.waiting_ids
         self._left = table.fills
         self._filled = 0
 
@@ -114,10 +118,14 @@ class PartedLoad:
     def notes(self) -> Notes:
         """What is noted of all."""
         for load in self._loads.values():
-            if load.table.schema.hash != self._table.schema.hash:
+            if load.table.schema.hash != self._planned:
                 said, done = load.table.schema.canonical, load.notes.done
-                load.notes.done = {shape: dataclasses.replace(each, schema=said) for shape, each in done.items()}
+                load.notes.done = {s: dataclasses.replace(each, schema=each.schema or said) for s, each in done.items()}
         return merged([*(load.notes for load in self._loads.values()), self._notes])
+
+    def sink_of(self, shape: str) -> Sink:
+        """The sink of a shape, with the columns with which its windows are loaded."""
+        return next(load for load in self._loads.values() if shape in load.shapes).sink_of(shape)
 
     @property
     def staging_paths(self) -> list[str]:
@@ -267,7 +275,7 @@ class PartedLoad:
         sinks = tuple(sink for sink in load.sinks if sink.shape in shapes)
         grows = {shape: own for shape, own in self._owns.items() if shape in shapes}
         wide = TableLoad(self._job, with_all(self._table, sinks, grows), self._parts)
-        targets = {mapping.column.name: [target.name for target in mapping.targets] for mapping in rows.mappings}
+        targets = {mapping.column.name: [target.name for target in mapping.live] for mapping in rows.mappings}
         for shape in shapes:
             with self._notes.alone(shape):
                 sink, loaded = wide.sink_of(shape), load.notes.done[shape].after
@@ -282,10 +290,12 @@ class PartedLoad:
         whole = Chosen(table.schema, table.selection)
         for load in self._loads.values():
             marked = load.marked()
-            owns = _columns_of(marked, table)
+            owns, were = columns_of(marked, table), loaded_with(marked)
             for sink, marker in marked:
-                if sink.shape in load.comparable and sink.shape in load.notes.done:
-                    found[sink.shape] = lacking(whole, owns.get(sink.shape, whole), marker.unfilled)
+                wants = table.history_fill != NONE or not SHAPES[sink.shape].takes_history
+                if wants and sink.shape in load.comparable and sink.shape in load.notes.done:
+                    own = owns.get(sink.shape, whole)
+                    found[sink.shape] = lacking(whole, own, unfilled_of(table, sink, marker, own, were))
         return {shape: names for shape, names in found.items() if names}
 
 
@@ -313,6 +323,7 @@ def _filled(
         raise sink.conflict(f"loaded to {marker.position if marker else 'nothing'}, and not to {expects}")
     layout = sink.layout(state)
     added = sink.columns.added(state, layout, fills=True)
+    sink.target.expect(added)
     copied = filling.copied(copy, None if copy.window.is_empty else copy.events, copy.window)
     there = filling.at_end(copied, copy.rows().limit(0))
     target_rows = with_nulls(sink.target.rows(state), added)
@@ -325,6 +336,7 @@ def _filled(
         feeds=line_of_feeds(marker, FeedRef.of(table.feed), at),
         **sink.columns_said(state, marker),
         unfilled=(),
+        taken=sink.columns.taken(marker, after.position, after.position),
         copies=(*marker.copies[-COPIES_NAMED:], copy.id),
         layout=layout,
         spec_id=job.id,

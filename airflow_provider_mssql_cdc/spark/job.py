@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
@@ -14,7 +15,10 @@ from pyspark.sql import SparkSession
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.copy_wanted import ASKED_COPY
 from airflow_provider_mssql_cdc.core.exceptions import GapError, MsSqlCdcError, TargetError
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, SinkSpec, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.receipt import JobError, Receipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import ChangedTable, JobSpec, SinkSpec, TableSpec
+from airflow_provider_mssql_cdc.core.taken import NOTHING_TAKEN, TakenBySink, taken_by
+from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime, Pace
 from airflow_provider_mssql_cdc.spark.failures import explain
@@ -23,6 +27,7 @@ from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.notes import Notes
 from airflow_provider_mssql_cdc.spark.parts import SparkParts
+from airflow_provider_mssql_cdc.spark.schema_changes import SchemaChanges
 from airflow_provider_mssql_cdc.spark.session import credentials, salt, table_session, target_credentials
 
 log = logging.getLogger(__name__)
@@ -55,12 +60,14 @@ def run(spark: SparkSession, job: JobSpec) -> Receipt:
     copy_time = CopyTime(job.copy_seconds, Pace(job.copy_rows_per_second, job.throttle_lag))
     with ThreadPoolExecutor(at_once, thread_name_prefix="table") as pool:
         list(pool.map(_TableRun.load_windows, runs))
+        # before copies, which may take hours
+        dropped = tuple(_events_written(spark, job, of, {}, secrets) for of in job.dropped)
         if any(run.has_copies_left for run in runs):
             _say_windows(spark, job, runs)
         # what can be finished, and what nobody knows yet, before what takes more than this run
         list(pool.map(lambda run: run.load_copies(copy_time), sorted(runs, key=_TableRun.copy_left)))
     receipts = tuple(run.receipt() for run in runs)
-    receipt = Receipt(job.id, receipts, _application_id(spark), round(time.monotonic() - started, 3))
+    receipt = Receipt(job.id, receipts, _application_id(spark), round(time.monotonic() - started, 3), dropped)
     _write(spark, job.receipt_path, receipt)
     return receipt
 
@@ -97,11 +104,13 @@ class _TableRun:
         self._spark, self._job, self._table = spark, job, table
         self._secrets, self._connections = secrets, connections
         self._load: TableLoad | PartedLoad | None = None
+        self._told = TableReceipt(table.name)
         self._failures: dict[str, tuple[Exception, str | None]] = {}
 
     def load_windows(self) -> None:
         """Load what goes on by windows, or replay."""
         self._do(self._load_windows)
+        self._tell_changes()
 
     def copy_left(self) -> int:
         """Rows that the table's copy has still to read, as far as is known."""
@@ -114,7 +123,7 @@ class _TableRun:
 
     def windows(self) -> TableReceipt:
         """What is loaded by now."""
-        return (self._load.notes if self._load else Notes()).receipt(self._table.name)
+        return self._receipt({})
 
     def load_copies(self, copy_time: CopyTime) -> None:
         """Go on with a copy where sinks wait for one."""
@@ -126,6 +135,7 @@ class _TableRun:
                 # a copy that has a gap begins again
                 if error.permanent and error.kind != GapError.__name__:
                     load.abort_copy(error.message)
+            self._tell_changes()
 
     def receipt(self) -> TableReceipt:
         """What became of the table."""
@@ -135,8 +145,51 @@ class _TableRun:
             log.error("%s %s failed: %s: %s", self._table.name, shape, error.kind, error.message)
         if not failed:
             log.info("%s: done", self._table.name)
-        notes = self._load.notes if self._load else Notes()
-        return notes.receipt(self._table.name, failed)
+        return self._receipt(failed)
+
+    def _receipt(self, failed: Mapping[str, JobError]) -> TableReceipt:
+        found = (self._load.notes if self._load else Notes()).receipt(self._table.name, failed)
+        return dataclasses.replace(
+            found,
+            warnings=(*found.warnings, *self._told.warnings),
+            changes_written=self._told.changes_written,
+            taken_told=self._told.taken_told,
+        )
+
+    def _tell_changes(self) -> None:
+        """Write the table's schema events that are not written yet, and what its sinks have taken since."""
+        of = self._table.changed
+        if of is None:
+            return
+        told, taken = of.changes.told | self._told.taken_told, self._taken(of.changes.fills)
+        moved = {shape: each for shape, each in taken.items() if each != told.get(shape, NOTHING_TAKEN)}
+        if moved or (of.changes.events and self._told.changes_written is None):
+            # of a sink that this job has not loaded the checkpoint may know less than the table says
+            found = _events_written(self._spark, self._job, of, taken, self._secrets)
+            if found.warnings:
+                self._told = dataclasses.replace(self._told, warnings=found.warnings)
+            else:
+                self._told = dataclasses.replace(found, taken_told=self._told.taken_told | moved)
+
+    def _taken(self, fills: Collection[str]) -> dict[str, TakenBySink]:
+        """The columns that sinks have taken since their first loads, by shape.
+
+        :param fills: the shapes in which a copy fills what they lack
+        """
+        load, taken = self._load, {}
+        for shape, done in load.notes.done.items() if load is not None else ():
+            if load is not None and done.after is not None:
+                columns = done.after.taken
+                try:
+                    # where nothing happens the copy that reads altered values again comes long before a commit
+                    if self._table.widens:
+                        columns = load.sink_of(shape).columns.taking(done.after)
+                except Exception as error:
+                    # what is committed counts for more, and the next run looks again
+                    log.warning("%s %s: which columns it has taken is not known: %s", self._table.name, shape, error)
+                else:
+                    taken[shape] = taken_by(columns, fills=shape in fills)
+        return taken
 
     def _described(self, failure: Exception, writing: str | None) -> JobError:
         return describe(failure, *self._secrets, table=str(self._table.name), writing=writing)
@@ -179,6 +232,27 @@ class _TableRun:
                 self._count(self._load)
                 for path in self._load.staging_paths:
                     _remove_staged(self._spark, path)
+
+
+def _events_written(
+    spark: SparkSession,
+    job: JobSpec,
+    of: ChangedTable,
+    sinks: Mapping[str, TakenBySink],
+    secrets: tuple[Credentials, Credentials, Credentials],
+) -> TableReceipt:
+    """Write a table's schema events, and what sinks have taken. Rows count for more: what keeps these from being
+    written is a warning.
+    """
+    name = display_name(of.changes.table)
+    try:
+        # commits say of themselves what their session is set to
+        written = SchemaChanges(table_session(spark), job, of, sinks).write()
+    except Exception as failure:
+        error = describe(failure, *secrets, table=str(of.name), writing=name)
+        warning = f"its schema changes are not written into {name}, and the next load tries again: {error.message}"
+        return TableReceipt(of.name, warnings=(warning,))
+    return TableReceipt(of.name, changes_written=written)
 
 
 def _not_of(table: TableSpec, sink: SinkSpec) -> TargetError:

@@ -12,7 +12,8 @@ from airflow_provider_mssql_cdc.core.copy_wanted import STOP, AskedCopy
 from airflow_provider_mssql_cdc.core.exceptions import LostValueError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Window
-from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, SinkReceipt, SinkSpec, TableSpec
+from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.comparing import Comparing
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
@@ -366,7 +367,8 @@ class TableLoad:
         before = state.marker.position if state.marker else None
         if todo.done is not None:
             marker = None if todo.asserted else state.marker
-            return SinkReceipt(sink.shape, before, marker, todo.done.outcome, todo.done.read_through)
+            has = sink.columns.loaded_with(marker)
+            return SinkReceipt(sink.shape, before, marker, todo.done.outcome, todo.done.read_through, has)
         window = sink.window(todo, self._reading, self._looks.cut)
         if window is not None and todo.lost_after is not None and todo.lost_after > window.after:
             raise sink.conflict(f"loaded up to {todo.lost_after}, behind the begin of this run's copy")
@@ -376,13 +378,14 @@ class TableLoad:
             raise sink.conflict(f"changed so that {window} is missing, which this run has not read as a whole")
         sink.check_whole(window, self._reading, todo)
         if todo.goes_on and not self._reading.count(window).events and not todo.asserted:
-            return SinkReceipt(sink.shape, before, state.marker, "empty", self._reading.reached(window))
+            reached, has = self._reading.reached(window), sink.columns.loaded_with(state.marker)
+            return SinkReceipt(sink.shape, before, state.marker, "empty", reached, has)
         layout = sink.layout(state)
         marker = sink.marker(window, self._reading, state, todo, layout)
         if todo.begins:
             # not before all is read: columns that change meanwhile must not leave a table without them
             with self.notes.writes(sink.target.name):
-                sink.make(layout)
+                sink.make(state, layout)
         with self.notes.timed("fold"):
             write = sink.write(window, self._reading, state, todo, layout)
         with self.notes.timed("commit"), self.notes.writes(sink.target.name):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, JobError, SinkReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt, JobError, SinkReceipt, TableReceipt
 from airflow_provider_mssql_cdc.core.table import TableName
 
 _NOTHING = ("already", "empty")
@@ -26,6 +26,7 @@ class Notes:
     :ivar writing: the target table to which a commit is under way
     :ivar seconds: wall time by step
     :ivar warnings: for people, each once
+    :ivar waiting_ids: column_ids that wait to be asked for
     """
 
     def __init__(self) -> None:
@@ -38,6 +39,7 @@ class Notes:
         self.writing: str | None = None
         self.seconds: dict[str, float] = {}
         self.warnings: list[str] = []
+        self.waiting_ids: tuple[int, ...] = ()
 
     @contextmanager
     def alone(self, *shapes: str) -> Iterator[None]:
@@ -92,6 +94,7 @@ class Notes:
             warnings=tuple(self.warnings),
             copying=self.copying,
             ended_copy=self.ended_copy,
+            waiting_ids=self.waiting_ids,
         )
 
 
@@ -109,6 +112,7 @@ def merged(parts: Sequence[Notes]) -> Notes:
         found.ended_copy = found.ended_copy or part.ended_copy
         found.counts, found.windows = part.counts or found.counts, part.windows or found.windows
         found.writing = found.writing or part.writing
+        found.waiting_ids = found.waiting_ids or part.waiting_ids
         for step, value in part.seconds.items():
             found.seconds[step] = round(found.seconds.get(step, 0.0) + value, 3)
         for text in part.warnings:

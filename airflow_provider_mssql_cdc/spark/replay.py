@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker, read_from_another
 from airflow_provider_mssql_cdc.core.position import Window
-from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
+from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import TableSteps, reached, replay_steps
 from airflow_provider_mssql_cdc.spark.decide import gap, is_asserted
 from airflow_provider_mssql_cdc.spark.notes import Notes
@@ -75,7 +76,8 @@ def replay_sink(sink: Sink, staged: Staged, window: Window, look: Callable[[], S
     source = str(sink.rows.table.spec.name)
     if anew:
         # a replay that is repeated may find the table as an older version made it
-        sink.make(sink.layout(look()))
+        found = look()
+        sink.make(found, sink.layout(found))
 
     def attempt(_: int) -> SinkReceipt | None:
         state = look()

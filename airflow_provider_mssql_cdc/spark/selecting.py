@@ -110,7 +110,7 @@ def with_salt(rows: DataFrame, mappings: Sequence[ColumnMapping], salt: str | No
 
 def _as_read(mapping: ColumnMapping) -> Column:
     """What was read of a column, made of the target's columns."""
-    value = column(mapping.targets[-1].name)
+    value = column(mapping.live[-1].name)
     # dates and moments are read as text
     return value.cast("string") if mapping.column.type in MOMENTS | {"date"} else value
 

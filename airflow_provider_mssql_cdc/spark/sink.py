@@ -23,9 +23,9 @@ from airflow_provider_mssql_cdc.core.initial import EARLIEST, purged_meanwhile
 from airflow_provider_mssql_cdc.core.lineage import restored
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap, Marker, carried, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
-from airflow_provider_mssql_cdc.core.schema_change import check_ddl
-from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkReceipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.decide import check_origin, other_instance
@@ -35,7 +35,6 @@ from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.sink_columns import SinkColumns
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.targets import OldRows, State, TargetTable, Write, with_nulls
-from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class Sink:
 
         :raises MsSqlCdcError: if it is one
         """
-        check_origin(self._job.source, self._table, self.spec, marker, self.target.kept_schema)
+        check_origin(self._job.source, self._table, self.spec, marker, self.columns.kept)
         if why := source.lineage.contradiction(marker.position, marker.witness):
             raise restored(self._table.name, f"{self.spec.name} is loaded up to {marker.position}", why)
 
@@ -100,26 +99,23 @@ class Sink:
         :raises MsSqlCdcError: if it cannot
         """
         self.rows.check_key()
+        if todo.window is not None:
+            self.columns.check_ddl(state.marker, todo.window)
+        if todo.done is None:
+            self._check_start(state, todo)
         if state.exists:
             layout = self.layout(state)
             self.target.create(self.rows.columns(layout))
             self.columns.added(state, layout)
             self.target.drop_leftovers()
-        if todo.window is not None:
-            # the operator looked from the checkpoint on, and the marker may lie below that
-            check_ddl(self._table.name, self._table.ddl, todo.window.after, todo.window.upto)
-        if todo.done is None:
-            self._check_start(state, todo)
 
-    def make(self, layout: int) -> None:
+    def make(self, state: State, layout: int) -> None:
         """Create the table unless it exists, with the columns of a layout.
 
-        :raises TargetError: if it has others
+        :raises TargetError: if it has others, and does not get those that it lacks
         """
-        columns = self.rows.columns(layout)
-        self.target.create(columns)
-        if (difference := self.target.check(columns)) is not None:
-            raise different_columns(self.target.name, difference)
+        self.target.create(self.rows.columns(layout))
+        self.columns.added(state, layout)
 
     def layout(self, state: State) -> int:
         """The version of the system columns that the target has, or gets.
@@ -215,21 +211,25 @@ class Sink:
         if todo.copied and reading.copy and reading.copy.id:
             asked = self._table.asked
             copies = (reading.copy.id, asked.id) if asked is not None and asked.of_loaded else (reading.copy.id,)
-        if self.rows.facts.takes_history and todo.goes_on:
+        if self.rows.facts.has_data and todo.goes_on:
             marker = dataclasses.replace(marker, unfilled=self.columns.unfilled(state))
+        before_rows = state.marker if goes_on or todo.goes_on else None
         return dataclasses.replace(
             marker,
             layout=layout,
             copies=copies,
             schema_kept=self.keep_schema(state, todo),
-            waiting_ids=self._waiting_ids(state.marker),
+            ddl_upto=self._table.followed_upto,
+            taken=self.columns.taken(before_rows, window.after, marker.position if todo.copied else None),
+            **self._waiting(state.marker),
         )
 
-    def _waiting_ids(self, before: Marker | None) -> tuple[int, ...]:
-        """The columns that wait to be asked for, as checkpoint and marker know."""
-        loaded = {column.column_id for column in self._table.schema.columns}
-        known = {*self._table.waiting_ids, *(before.waiting_ids if before is not None else ())}
-        return tuple(sorted(known - loaded))
+    def _waiting(self, before: Marker | None) -> dict[str, Any]:
+        """What a marker says of the columns that wait to be asked for, as checkpoint and markers know."""
+        table = self._table
+        loaded = {column.column_id for column in table.schema.columns}
+        known = {*table.waiting_ids, *((before.waiting_in(table.feed) if before is not None else None) or ())}
+        return {"waiting_ids": tuple(sorted(known - loaded)), "source_object_id": table.feed.source_object_id}
 
     def columns_said(self, state: State, marker: Marker) -> dict[str, Any]:
         """What a commit says of the table's columns.
@@ -244,7 +244,8 @@ class Sink:
             "schema_kept": self.keep_schema(state, SinkSteps()),
             "selection_hash": table.selection.hash,
             "selection": table.selection.describe(),
-            "waiting_ids": self._waiting_ids(marker),
+            "ddl_upto": table.followed_upto,
+            **self._waiting(marker),
         }
 
     def has_copy(self, id_: str) -> bool:
@@ -299,6 +300,7 @@ class Sink:
             **self.columns_said(state, marker),
             # a copy of all rows tells the values of all columns
             unfilled=self.columns.unfilled(state) if copy.conditions else (),
+            taken=self.columns.taken(marker, after.position, None if copy.conditions else after.position),
         )
         differ, gone = found.rows.count(), found.vanished.count()
         equal = not (differ or gone or write.old is OldRows.ALL)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_mssql_cdc.cli.demo.processes import Children
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.operators import job_files
 from tests.benchmarks.source import properties_file
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyRequests
 from airflow_provider_mssql_cdc.core.copy_wanted import COPY, PAUSE
-from airflow_provider_mssql_cdc.core.spec import Receipt, TableReceipt
+from airflow_provider_mssql_cdc.core.receipt import Receipt, TableReceipt
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.job import run

@@ -12,8 +12,9 @@ from airflow.providers.common.compat.sdk import Connection
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
-from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url

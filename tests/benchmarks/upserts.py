@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.formats import ICEBERG
+from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
-from airflow_provider_mssql_cdc.core.spec import Receipt
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.spark.job import run
 from tests.benchmarks import source

@@ -28,7 +28,9 @@ from airflow_provider_mssql_cdc.core.codec import to_data
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.proposal import Making, Proposal
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, SchemaStore
+from airflow_provider_mssql_cdc.core.schema_changes import UnwrittenEvent
 from airflow_provider_mssql_cdc.core.schema_sight import PendingChange, SeenSchema
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from tests.support.core.states import checkpoint_of
@@ -86,6 +88,13 @@ def test_list_shows_a_copy(store, capsys):
     store.overwrite(dataclasses.replace(LOADED, copies=(copy,)))
     assert main(["checkpoint", "list"]) == 0
     said = f"  copying: 2 chunks are there, changes are kept up to {lsn(9)}, in /work/copies/1 on worker"
+    assert said in capsys.readouterr().out.splitlines()
+
+
+def test_list_shows_the_instance_that_a_load_is_about_to_make(store, capsys):
+    store.overwrite(dataclasses.replace(LOADED, making=FULL.making))
+    assert main(["checkpoint", "list"]) == 0
+    said = "  about to make capture instance v2 with note since 2026-01-01T12:00:00+00:00"
     assert said in capsys.readouterr().out.splitlines()
 
 
@@ -187,6 +196,9 @@ FULL = dataclasses.replace(
     ended_copies=("c0",),
     untold=(Told("copy"),),
     seen_schema=SeenSchema("1:abc", lsn(3)),
+    unwritten=(UnwrittenEvent(lsn(3), NOON, "1:abc", "1:def", "x was added"),),
+    proposed=(Proposal("note", NOON.replace(tzinfo=datetime.UTC), "v2", unknown={"later": 4}),),
+    making=Making("v2", ("note",), NOON.replace(tzinfo=datetime.UTC)),
     unknown={"later": 3},
 )
 """A checkpoint that has all that one can have."""
@@ -258,9 +270,65 @@ def test_reset_leaves_what_waits_to_be_asked_for(store, capsys):
     stored = dataclasses.replace(store.load(ORDERS), seen_schema=seen, waiting_ids=(4,))
     store.overwrite(stored)
     assert main(["checkpoint", "reset", *WHERE]) == 0
-    assert "checkpoint removed, but for the columns that wait to be asked for.\n" in capsys.readouterr().out
+    said = "checkpoint removed, but for the columns that wait to be asked for: a second reset forgets these, too.\n"
+    assert said in capsys.readouterr().out
     left = store.load(ORDERS)
     assert (left.sinks, left.seen_schema, left.waiting_ids) == ({}, seen, (4,))
+    assert main(["checkpoint", "reset", *WHERE]) == 0
+    assert store.load(ORDERS) is None
+
+
+def test_rename_hands_the_checkpoint_on_and_the_target_keeps_its_name(store, capsys):
+    stored = dataclasses.replace(
+        store.load(ORDERS), copies=(CopyState("c1", "/w/c1", ("scd2",), NOON.replace(tzinfo=datetime.UTC)),)
+    )
+    store.overwrite(stored)
+    assert main(["checkpoint", "rename", *WHERE, "--to", "[old sales].orders"]) == 0
+    renamed = Identity("shop_conn", "Shop", TableName("old sales", "orders"), "iceberg://lake/shop", "sales_orders.old")
+    assert store.load(ORDERS) is None
+    found = store.load(renamed)
+    assert found == dataclasses.replace(stored, identity=renamed, copies=(), updated_at=found.updated_at)
+    said = capsys.readouterr().out
+    assert "the checkpoint is that of old sales.orders now; a copy that was under way begins again." in said
+    entry = json.loads(re.search(r"\{.*\}", said)[0])
+    options = {"table": "old sales.orders", "table_name": "sales_orders.old"}
+    assert entry == options
+    assert Identity.of("shop_conn", "Shop", renamed.table, renamed.target, entry["table_name"]) == renamed
+    # and back again
+    back = [
+        "--conn",
+        "shop_conn",
+        "--database",
+        "Shop",
+        "--table",
+        "[old sales].orders",
+        "--target",
+        "iceberg://lake/shop",
+    ]
+    assert (
+        main(["checkpoint", "rename", *back, "--table-name", "sales_orders.old", "--to", "[sales].[orders.old]"]) == 0
+    )
+    assert store.load(ORDERS).sinks == stored.sinks
+
+
+def test_rename_leaves_a_table_alone_that_was_loaded_by_that_name(store, capsys):
+    other = dataclasses.replace(ITEMS, name="sales_orders.old")
+    store.overwrite(dataclasses.replace(store.load(ORDERS), identity=other))
+    assert main(["checkpoint", "rename", *WHERE, "--to", "sales.items"]) == 2
+    assert "was loaded as a table of its own" in capsys.readouterr().err
+    assert main(["checkpoint", "rename", *WHERE, "--to", "sales.orders.old"]) == 2
+    assert store.load(ORDERS).loaded
+
+
+def test_reset_leaves_the_schema_changes_that_no_table_holds_yet(store, capsys):
+    store.overwrite(dataclasses.replace(store.load(ORDERS), unwritten=FULL.unwritten))
+    assert main(["checkpoint", "reset", *WHERE]) == 0
+    assert (
+        "but for the schema changes that are not written yet: a second reset forgets these, too.\n"
+        in capsys.readouterr().out
+    )
+    left = store.load(ORDERS)
+    assert (left.sinks, left.unwritten) == ({}, FULL.unwritten)
 
 
 def test_reset_of_one_shape_keeps_the_other(store):

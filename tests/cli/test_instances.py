@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
 from airflow_provider_mssql_cdc.core.checkpoint import CopyState
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.proposal import Proposal
 from tests.cli import test_plan
-from tests.operators.test_new_columns import settle
-from tests.support.hooks.source import CONN_ID, TARGET
+from tests.operators.test_new_columns import SECOND, settle
+from tests.support.hooks.source import CONN_ID, TARGET, Source
 from tests.support.operators.group import A, Group
 
 group = test_plan.group
@@ -71,10 +73,15 @@ def test_one_is_made_as_the_load_asks_and_the_one_that_nobody_needs_any_more_is_
     group.loaded_up_to_now(A)
     group.change("ALTER TABLE dbo.a ADD note nvarchar(20)")
     assert instances(tmp_path, "apply") == 0
-    assert capsys.readouterr().out == "dbo.a: capture instance dbo_a__mc2 was made with note\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "dbo.a: column note is not captured by dbo_a",
+        "dbo.a: capture instance dbo_a__mc2 was made with note",
+    ]
     assert there(group) == ["dbo_a", "dbo_a__mc2"]
     assert instances(tmp_path, "apply", "--table", "dbo.a") == 0
-    assert capsys.readouterr().out == "no capture instance is asked for\n"
+    *_, held_back, last = capsys.readouterr().out.splitlines()
+    assert held_back.startswith("dbo.a: capture instance dbo_a__mc2 has note, and is not read: it begins behind")
+    assert last == "no capture instance is asked for"
 
     group.change("INSERT INTO dbo.a (id, note) VALUES (2, N'n')")
     who = f"dbo.a -> {TARGET} ({CONN_ID})"
@@ -100,6 +107,93 @@ def test_one_is_made_as_the_load_asks_and_the_one_that_nobody_needs_any_more_is_
     assert there(group) == ["dbo_a__mc2"]
     assert instances(tmp_path, *DROP, "dbo_a__mc2") == 2
     assert "is the only one of dbo.a" in capsys.readouterr().err
+
+
+def wants_a_column(group: Group) -> None:
+    """A load that has seen its table, which has got a column since."""
+    group.loaded(A)
+    group.change("INSERT INTO dbo.a (id) VALUES (20)")
+    settle(group, {"table": "dbo.a", "on_schema_change": "propose"})
+    group.loaded_up_to_now(A)
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20)")
+
+
+def test_grants_that_were_not_given_are_given_by_the_next_apply(
+    group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after a connection that was lost between the two: the load itself reads all of the schema cdc."""
+    wants_a_column(group)
+    group.source.sql("CREATE USER reporter WITHOUT LOGIN; GRANT SELECT ON cdc.dbo_a_CT TO reporter")
+    assert instances(tmp_path, "apply") == 0
+    assert "was made with note; reporter may read it as they read dbo_a" in capsys.readouterr().out
+    group.source.sql("REVOKE SELECT ON cdc.dbo_a__mc2_CT FROM reporter")
+    assert instances(tmp_path, "apply") == 0
+    assert (
+        "dbo.a: capture instance dbo_a__mc2 is there with note; reporter may read it as they read dbo_a\n"
+        in capsys.readouterr().out
+    )
+    assert instances(tmp_path, "apply") == 0
+    assert "reporter" not in capsys.readouterr().out
+
+
+def test_what_apply_could_not_do_is_said_and_is_no_success(
+    group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wants_a_column(group)
+    assert instances(tmp_path, "apply", "--table", "dbo.z") == 2
+    assert "dbo.z is none of the tables of task load" in capsys.readouterr().err
+    with group.source.hook() as writer:
+        writer.query("BEGIN TRAN UPDATE dbo.a SET v = 1")
+        text = DAG.format(target=TARGET, conn=CONN_ID, mode="propose")
+        (tmp_path / "shop.py").write_text(text.replace("task_id", "enable_lock_timeout=0.2, task_id"))
+        assert instances(tmp_path, "apply") == 1
+        writer.query("ROLLBACK")
+    assert "dbo.a: capture instance dbo_a__mc2 with note is not made yet" in capsys.readouterr().out
+    # beside one that can be made another table fails
+    (tmp_path / "shop.py").write_text(text.replace('["dbo.a"]', '["dbo.a", "dbo.gone"]'))
+    assert instances(tmp_path, "apply") == 1
+    out = capsys.readouterr().out
+    assert "dbo.a: capture instance dbo_a__mc2 was made with note" in out
+    assert "dbo.gone: fails: it does not exist in" in out
+    assert instances(tmp_path, "apply", "--table", "dbo.a") == 0
+
+
+def test_what_fails_since_nobody_made_it_is_mended_by_apply(
+    group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wants_a_column(group)
+    stored = group.checkpoint(A)
+    assert stored is not None
+    long_ago = Proposal("note", datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "dbo_a__mc2")
+    group.store.overwrite(dataclasses.replace(stored, proposed=(long_ago,)))
+    text = DAG.format(target=TARGET, conn=CONN_ID, mode="propose")
+    (tmp_path / "shop.py").write_text(text.replace("task_id", "propose_timeout=3600, task_id"))
+    assert test_plan.plan(tmp_path, task="load") == 0
+    assert "fails: no capture instance has column note, though one is proposed since 2026" in capsys.readouterr().out
+    assert instances(tmp_path, "apply") == 0
+    assert capsys.readouterr().out == "dbo.a: capture instance dbo_a__mc2 was made with note\n"
+
+
+def test_nothing_is_made_or_dropped_in_another_database(
+    group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wants_a_column(group)
+    text = DAG.format(target=TARGET, conn=CONN_ID, mode="propose")
+    (tmp_path / "shop.py").write_text(text.replace("task_id", 'admin_conn_id="elsewhere", task_id'))
+    elsewhere = Source(group.source.server, f"{group.source.name}_other")
+    monkeypatch.setenv("AIRFLOW_CONN_ELSEWHERE", elsewhere.airflow_connection().as_json())
+    refused = f"elsewhere reaches database {elsewhere.name} on "
+    assert instances(tmp_path, "apply") == 2
+    assert refused in capsys.readouterr().err
+    assert there(group) == ["dbo_a"]
+    group.source.sql(SECOND)
+    go_over(group, "second")
+    assert instances(tmp_path, *DROP, "dbo_a") == 2
+    assert refused in capsys.readouterr().err
+    assert there(group) == ["dbo_a", "second"]
+    monkeypatch.setenv("AIRFLOW_CONN_ELSEWHERE", group.source.airflow_connection().as_json())
+    assert instances(tmp_path, *DROP, "dbo_a") == 0
+    elsewhere.close()
 
 
 def test_whoever_may_stand_on_it_is_in_the_way(

@@ -237,6 +237,14 @@ def test_g_services_need_the_state_permission_memory(t: Database) -> None:
     assert user.value(services) > 0
 
 
+@pytest.mark.parametrize("view", ["dm_tran_locks", "dm_tran_active_transactions"])
+def test_g_locks_and_transactions_need_the_state_permission_memory(t: Database, view: str) -> None:
+    user, statement = t.user(), f"SELECT COUNT(*) FROM sys.{view}"
+    assert user.number(statement) == 300
+    t.run(f"USE master GRANT VIEW SERVER STATE TO {user.value('SELECT SUSER_SNAME()')} USE {t.name}")
+    assert user.value(statement) >= 0
+
+
 def test_a6_database_options_need_a_right_memory(t: Database) -> None:
     assert t.user().number("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON") == 5011
 

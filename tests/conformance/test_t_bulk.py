@@ -94,3 +94,12 @@ def test_57_insert_bulk_alone(plain: Database) -> None:
     assert plain.number("SELECT 1 AS one INSERT BULK dbo.t (id int)") == 428
     assert plain.number("INSERT BULK dbo.t (id int) WITH (KEEP_IDENTITY)") == 102
     assert plain.number("INSERT BULK dbo.nosuch (id int)") == 208
+
+
+def test_57_66_a_bulk_load_is_tracked(plain: Database) -> None:
+    plain.run("ALTER DATABASE CURRENT SET CHANGE_TRACKING = ON")
+    plain.run("CREATE TABLE dbo.t (id int PRIMARY KEY, a varchar(10) NULL)")
+    plain.run("ALTER TABLE dbo.t ENABLE CHANGE_TRACKING")
+    assert copy(plain, "dbo.t", [(1, "x"), (2, "y")]) is None
+    told = "SELECT SYS_CHANGE_VERSION, SYS_CHANGE_OPERATION, id FROM CHANGETABLE(CHANGES dbo.t, 0) AS c ORDER BY id"
+    assert plain.run(told) == [(1, "I", 1), (1, "I", 2)]

@@ -24,6 +24,8 @@ from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, NewerChe
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.proposal import Making, Proposal
+from airflow_provider_mssql_cdc.core.schema_changes import Statement, UnwrittenEvent
 from airflow_provider_mssql_cdc.core.schema_sight import PendingChange, SeenSchema
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 from tests.support.core.states import checkpoint_of
@@ -388,6 +390,7 @@ def test_another_tables_checkpoint_under_the_same_key_is_refused():
 
 
 VERSION = OtherPosition({"kind": "version", "at": "42"})
+STATEMENT = Statement(lsn(4), NOON, "ALTER TABLE t ADD x int")
 OF_TABLE = {
     "announced": lsn(5),
     "copies": (CopyState("c1", "/copies/c1"),),
@@ -398,6 +401,11 @@ OF_TABLE = {
     "ended_copies": ("c0",),
     "untold": (Told("copy"),),
     "seen_schema": SeenSchema("1:abc", lsn(5)),
+    "unwritten": (
+        UnwrittenEvent(lsn(4), NOON, "1:abc", "1:def", "x was added", ({"kind": "ADD_COLUMN"},), (STATEMENT,)),
+    ),
+    "proposed": (Proposal("note", NOON, "sales_orders__mc2"),),
+    "making": Making("sales_orders__mc2", ("note",), NOON),
 }
 
 
@@ -478,4 +486,4 @@ def test_a_sink_that_a_run_leaves_out_is_gone_unless_another_has_changed_it_mean
 
 
 def test_all_that_a_load_says_of_a_sink_is_stored_together():
-    assert SinkState.__dataclass_fields__.keys() - {"failed", "unknown"} == _PROGRESS
+    assert SinkState.__dataclass_fields__.keys() - {"failed", "unknown", "taken_told"} == _PROGRESS

@@ -25,7 +25,8 @@ from airflow_provider_mssql_cdc.core.marker import (
     read_from_another,
 )
 from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Position
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SinkReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.receipt import Receipt, SinkReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 from tests.core.test_spec import CREATED, MARKER, ORDERS, SPEC, lsn
 from tests.support.core.positions import Counted

@@ -371,6 +371,22 @@ def test_what_voids_a_copy(
     assert said is None or said in str(why)
 
 
+def test_a_copy_from_before_a_statement_that_may_have_altered_values_begins_again() -> None:
+    """Though a later statement has given the column its type again."""
+    noted = dataclasses.replace(BEGUN, altered_upto=lsn(7))
+    for begun, altered, is_void in (
+        (BEGUN, None, False),
+        # of a version that did not note it the beginning counts
+        (BEGUN, 9, False),
+        (BEGUN, 11, True),
+        (noted, 7, False),
+        (noted, 8, True),
+    ):
+        upto = None if altered is None else lsn(altered)
+        why = why_void(begun, [], **NOW, altered_upto=upto, readable_from=lsn(10))
+        assert (why is not None and "a captured column was changed at" in why) == is_void
+
+
 def test_a_copy_without_a_selection_goes_on_without_one() -> None:
     plain = dataclasses.replace(BEGUN, selection_hash=None)
     assert why_void(plain, [], **{**NOW, "selection_hash": None}, readable_from=lsn(10)) is None

@@ -1,6 +1,5 @@
 """Schemas that are kept once for each hash."""
 
-import dataclasses
 import json
 import random
 import string
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from airflow_provider_mssql_cdc.core.schema import (
     KeptSchema,
     SchemaStore,
-    as_loaded,
     from_pieces,
     from_properties,
     properties,
@@ -64,65 +62,6 @@ def test_a_kept_schema_is_the_one_of_its_hash(schema):
     ]
     assert kept.key == schema.key
     assert from_pieces(schema.hash, kept.pieces()) == kept
-
-
-@given(schemas, st.data())
-def test_a_sink_goes_on_with_columns_that_were_dropped_or_may_be_null_now(loaded, data):
-    others = [column for column in loaded.columns if column.name not in loaded.key]
-    some = st.sets(st.sampled_from(others)) if others else st.just(set())
-    gone, other = data.draw(some, label="dropped"), data.draw(some, label="with another nullability")
-    # the change table tells nothing of what the source's catalogue alone had
-    forgotten = {"dropped": True, "nullable": True, "collation": None, "computed": False}
-
-    def then_and_now(column):
-        if column in gone:
-            return dataclasses.replace(column, **forgotten)
-        return dataclasses.replace(column, nullable=column.nullable != (column in other))
-
-    # a second instance has more columns, and those of both in another order
-    ids, names_ = {c.column_id for c in loaded.columns}, {c.name for c in loaded.columns}
-    more = data.draw(st.lists(columns(), max_size=3, unique_by=lambda column: column.column_id), label="added")
-    added = [column for column in more if column.column_id not in ids and column.name not in names_]
-    there = data.draw(st.permutations([*map(then_and_now, loaded.columns), *added]))
-    now = dataclasses.replace(loaded, columns=tuple(there))
-    found = as_loaded(now, KeptSchema.of(loaded))
-    assert found.hash == loaded.hash
-    assert sorted(found.kept) == sorted(c.name for c in loaded.columns if c in gone and not c.computed)
-    in_order = sorted(found.columns, key=lambda column: column.column_id)
-    assert [dataclasses.replace(column, kept=False) for column in in_order] == list(loaded.columns)
-    assert as_loaded(now, None) is now
-
-    # what else changed counts, and so does whether a column by which copies are cut may be NULL
-    column = data.draw(st.sampled_from(loaded.columns), label="longer")
-    also = dataclasses.replace(column, length=column.length + 1, dropped=False)
-    changed = tuple(also if each.column_id == column.column_id else each for each in now.columns)
-    altered = dataclasses.replace(now, columns=changed)
-    assert as_loaded(altered, KeptSchema.of(loaded)) is altered
-    for column in other - gone:
-        assert as_loaded(now, KeptSchema.of(loaded), (column.name,)) is now
-
-
-def test_columns_that_count_may_be_spelled_in_another_case():
-    columns = [Column(1, 1, "id", "int", 4, 10, nullable=False), Column(2, 2, "Region", "int", 4, 10, nullable=False)]
-    now = TableSchema((columns[0], dataclasses.replace(columns[1], nullable=True)), ("id",))
-    loaded = KeptSchema.of(TableSchema(tuple(columns), ("id",)))
-    assert as_loaded(now, loaded, ("region",)) is now
-    assert as_loaded(now, loaded).hash == loaded.hash
-
-
-def test_a_computed_column_that_is_dropped_was_in_no_target():
-    columns = [Column(1, 1, "id", "int", 4, 10), Column(2, 2, "total", "int", 4, 10, computed=True)]
-    loaded = TableSchema(tuple(columns), ("id",))
-    now = TableSchema((columns[0], dataclasses.replace(columns[1], computed=False, dropped=True)), ("id",))
-    found = as_loaded(now, KeptSchema.of(loaded))
-    assert (found.hash, found.kept) == (loaded.hash, ())
-
-
-def test_whether_the_key_may_be_null_counts():
-    key = Column(1, 1, "id", "int", 4, 10, nullable=False)
-    loaded = TableSchema((key,), ("id",))
-    now = TableSchema((dataclasses.replace(key, nullable=True),), ("id",))
-    assert as_loaded(now, KeptSchema.of(loaded)) is now
 
 
 def test_three_hundred_columns_of_a_hundred_characters_go_into_short_pieces():

@@ -49,7 +49,12 @@ PEOPLE: TableEntry = {
     "table_properties": {"a": "b"},
     "on_gap": "copy",
     "on_schema_change": "propose",
+    "propose_timeout": 3600,
     "new_columns": {"mail2": "load", "phone": "ask"},
+    "fill": "none",
+    "history_fill": "all",
+    "widen_list": True,
+    "incompatible_types": "new_column",
     "allow_masked": True,
     "initial": "latest",
 }
@@ -79,6 +84,11 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         ("status", "id"),
         "propose",
         {"mail2": "load", "phone": "ask"},
+        "none",
+        datetime.timedelta(hours=1),
+        "all",
+        True,
+        "new_column",
     )
     (alone,) = read_entries({"table": "a"}, salted=False)
     assert alone.options(DEFAULTS) == DEFAULTS
@@ -90,6 +100,13 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
     [
         ({"table": "t", "colums": ["a"]}, "unknown key 'colums': did you mean columns"),
         ({"table": "t", "keys": ["a"]}, "unknown key 'keys': did you mean key"),
+        ({"table": "t", "propose_timeout": 0}, "the entry of t has propose_timeout=0: expected seconds or a timedelta"),
+        ({"table": "t", "propose_timeout": "1 day"}, "propose_timeout='1 day': expected seconds or a timedelta"),
+        (
+            {"table": "t", "propose_timeout": datetime.timedelta(-1)},
+            "expected seconds or a timedelta of more than 0 s, or None",
+        ),
+        ({"table": "t", "propose_timeout": 1e20}, "expected seconds or a timedelta of more than 0 s, or None"),
         ({"table": "t", "x": 1}, "unknown key 'x': known are table, columns, where"),
         ({"columns": ["a"]}, "its key table is to name a pattern"),
         ({"table": ["t"]}, "its key table is to name a pattern"),
@@ -115,6 +132,15 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         ({"table": "t", "deletes": "never"}, "'never' of t: expected one of 'hard', 'soft', 'ignore'"),
         ({"table": "t", "table_name": "{x}"}, "the fields are"),
         ({"table": "t", "on_gap": "heal"}, "'heal' of t"),
+        (
+            {"table": "t", "history_fill": "some"},
+            "history_fill='some' of t: expected one of 'changed', 'all', 'none'",
+        ),
+        (
+            {"table": "t", "incompatible_types": "text"},
+            "incompatible_types='text' of t: expected one of 'fail', 'new_column', 'string'",
+        ),
+        ({"table": "t", "fill": "later"}, "fill='later' of t: expected one of 'copy', 'none'"),
         ({"table": "t", "new_columns": "never"}, 'expected "load" or "ask", or column to one of them'),
         ({"table": "t", "new_columns": {"a": "maybe"}}, 'expected "load" or "ask", or column to one of them'),
         ({"table": "t", "new_columns": {}}, 'expected "load" or "ask", or column to one of them'),

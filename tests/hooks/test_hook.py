@@ -19,8 +19,9 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     TableNotFoundError,
 )
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.going_on import goes_on_with
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.schema import KeptSchema, as_loaded
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.connection import Row
@@ -326,7 +327,7 @@ def test_a_column_dropped_from_the_source_keeps_its_place_and_is_told_apart(shop
         (column.name, column.name == "note") for column in before.columns
     ]
     loaded, now = (TableSchema(instance.columns, instance.primary_key) for instance in (before, after))
-    kept = as_loaded(now, KeptSchema.of(loaded))
+    kept = goes_on_with(now, KeptSchema.of(loaded))
     assert (kept.kept, kept.hash, now.hash != loaded.hash) == (("note",), loaded.hash, True)
 
 

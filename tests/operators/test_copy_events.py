@@ -12,7 +12,8 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Told
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.copy_wanted import AskedCopy
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, JobSpec, Receipt, SinkReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt, Receipt, SinkReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.copy_events import all_untold, copy_events, said
 from airflow_provider_mssql_cdc.operators.copying import copies_of

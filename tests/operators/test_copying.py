@@ -19,7 +19,8 @@ from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, JobSpec, Receipt
+from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt, Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.operators import job_files, midway
 from airflow_provider_mssql_cdc.operators.copying import seconds_of_run
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
@@ -162,7 +163,7 @@ def test_checkpoints_move_while_a_job_still_copies(
 
 
 def test_a_copy_on_a_workers_own_disk_is_told_with_the_worker(tmp_path: Path) -> None:
-    from airflow_provider_mssql_cdc.core.spec import TableReceipt
+    from airflow_provider_mssql_cdc.core.receipt import TableReceipt
     from airflow_provider_mssql_cdc.operators.copying import copies_of
 
     receipt = TableReceipt(B, copying=CopyingReceipt("a", ("mirror",), LOW, KEPT, 1, 5))

@@ -13,7 +13,8 @@ from airflow.sdk.io import attach
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, WorkDirError
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.operators import job_files
 
 

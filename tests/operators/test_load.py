@@ -154,7 +154,8 @@ class Watch:
             # not rglob: a folder that is removed while it is walked is an error in Python 3.11
             for spec in self._work_dir.glob("*/spec.json"):
                 self._note(self.specs, spec)
-            for command in [c for c in self.commands if "--properties-file" in c]:
+            # others that run beside this one have files of their own
+            for command in [c for c in self.commands if "--properties-file" in c and str(self._work_dir) in c]:
                 words = command.split("\0")
                 path = Path(words[words.index("--properties-file") + 1])
                 if path.exists():
@@ -347,6 +348,8 @@ def wait_for(condition, seconds: float = 120):
         ({"on_gap": "ignore"}, "on_gap='ignore'"),
         ({"on_schema_change": "ignore"}, "on_schema_change='ignore'"),
         ({"enable_lock_timeout": 0}, "enable_lock_timeout=0"),
+        ({"propose_timeout": 0}, "propose_timeout=0: expected seconds or a timedelta of more than 0 s, or None"),
+        ({"propose_timeout": "soon"}, "propose_timeout='soon'"),
         ({"replay": True}, 'a replay needs shapes=\\["history"\\]'),
         ({"replay": True, "shapes": ["history"], "upto": "0x" + "0" * 20}, "exclude each other"),
         ({"interval": ("2026-01-01", "2026-01-02")}, "belong to replay"),
@@ -417,6 +420,10 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
         "tables": {"table": "lab.items", "partition_by": ("bucket(4, id)",), "key": ("id",)},
         "on_gap": "copy",
         "on_schema_change": "fail",
+        "fill": "none",
+        "history_fill": "all",
+        "widen_list": True,
+        "incompatible_types": "string",
         "on_disabled": "skip",
         "max_transactions": 7,
         "max_rows": 8,
@@ -430,7 +437,8 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
         {"format-version": "2"},
         True,
     )
-    assert options.fails_on_schema_change
+    assert (options.fails_on_schema_change, options.leaves_null) == (True, True)
+    assert (options.history_fill, options.widen_list, options.incompatible_types) == ("all", True, "string")
     assert (options.partition_by, options.key) == (("bucket(4, id)",), ("id",))
     assert (request.on_disabled, request.max_transactions, request.max_rows) == ("skip", 7, 8)
     assert request.small_window == 9

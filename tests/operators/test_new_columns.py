@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
+from airflow_provider_mssql_cdc.core.exceptions import SelectionError
 from airflow_provider_mssql_cdc.core.filling import filling
+from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.evolving import make_instances
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.intents import Intents
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from tests.support.hooks.source import Source
 from tests.support.operators.group import A, Group
@@ -22,6 +25,10 @@ SECOND = "EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'second', @role_name = NUL
 
 @pytest.fixture
 def group(source: Source) -> Group:
+    return seen_group(source)
+
+
+def seen_group(source: Source) -> Group:
     """A table that was loaded and seen by a run."""
     made = Group(source)
     made.make("dbo.a")
@@ -49,6 +56,7 @@ def settle(group: Group, *entries: dict[str, Any]) -> RunPlan:
     stored = group.checkpoint(A)
     assert stored is not None
     sight = plan.sights[A]
+    SchemaStore(group.variables).keep(sight.schema)
     group.store.overwrite(
         dataclasses.replace(stored, seen_schema=sight.seen, schema_changes=sight.pending, waiting_ids=sight.waiting_ids)
     )
@@ -172,6 +180,117 @@ def test_what_was_not_captured_at_first_sight_waits_until_it_is_named(source: So
         (spec,) = plan_of(group, entry).specs
         assert (spec.sinks[0].read_through, [column.name for column in spec.schema.columns]) == (None, names)
 
+    with pytest.raises(SelectionError, match="where names kept, which waits to be asked for"):
+        raise plan_of(group, {**PROPOSE, "where": [("kept", "=", "x")]}).failures[A]
+    # nor does a position that a person has set beside it say that the target has the column
+    loaded = next(iter(stored.loaded.values()))
+    stands = SinkState(loaded.applied, loaded.read_through, asserted="0123456789abcdef")
+    group.store.overwrite(dataclasses.replace(stored, sinks={"mirror": stands}))
+    group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    (spec,) = plan_of(group, PROPOSE).specs
+    assert [column.name for column in spec.schema.columns] == ["id", "v", "note"]
+
+
+def test_what_waits_for_the_entry_waits_also_once_another_entry_would_load_it(group: Group) -> None:
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20)")
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    settle(group, {**PROPOSE, "new_columns": "ask"})
+    stored = group.checkpoint(A)
+    assert stored is not None
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    group.loaded_up_to_now(A)
+    assert lacking(plan_of(group, PROPOSE)) == ()
+    # nor does it come by a first load
+    group.store.overwrite(dataclasses.replace(stored, sinks={}))
+    for said, names in (({}, ["id", "v"]), ({"new_columns": {"note": "load"}}, ["id", "v", "note"])):
+        (spec,) = plan_of(group, {**PROPOSE, **said}).specs
+        assert (spec.sinks[0].read_through, [column.name for column in spec.schema.columns]) == (None, names)
+
+
+def test_a_column_that_no_run_has_seen_before_a_reset_waits_for_the_entry(group: Group) -> None:
+    stored = group.checkpoint(A)
+    assert stored is not None
+    group.change("ALTER TABLE dbo.a ADD email nvarchar(20)")
+    group.source.sql(SECOND)
+    group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'dbo_a'")
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    group.store.overwrite(dataclasses.replace(stored, sinks={}))
+    asks = {**PROPOSE, "new_columns": "ask"}
+    plan = plan_of(group, asks)
+    assert plan.sights[A].waiting_ids == (3,)
+    (spec,) = plan.specs
+    assert ([column.name for column in spec.schema.columns], spec.unnamed_ids) == (["id", "v"], (1, 2, 3))
+
+
+def test_what_was_left_out_waits_under_its_name_also_once_it_comes_back(source: Source) -> None:
+    group = partly_captured(source, "ssn")
+    group.change("ALTER TABLE dbo.a DROP COLUMN ssn; INSERT INTO dbo.a (id) VALUES (3)")
+    for number in (4, 5):
+        settle(group, PROPOSE)
+        group.change(f"INSERT INTO dbo.a (id) VALUES ({number})")
+    group.change("ALTER TABLE dbo.a ADD ssn varchar(30); INSERT INTO dbo.a (id) VALUES (6)")
+    plan = settle(group, PROPOSE)
+    assert plan.sights[A].waiting_ids == (3, 4)
+    assert [text for text in plan.candidates[A].warnings if "to load" in text] == []
+    assert lacking(plan_of(group, {**PROPOSE, "new_columns": {"ssn": "load"}})) == ()
+
+
+def test_where_it_was_not_noted_what_waits_all_that_the_sinks_lack_does(source: Source) -> None:
+    group = partly_captured(source, "kept")
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    stored = group.checkpoint(A)
+    assert stored is not None
+    assert stored.seen_schema is not None
+    seen = dataclasses.replace(stored.seen_schema, with_waiting=False)
+    # the newer instance, which is read now, has captured it
+    before = dataclasses.replace(stored, seen_schema=seen, waiting_ids=())
+    group.store.overwrite(before)
+    group.loaded_up_to_now(A)
+    group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'dbo_a'")
+    group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    sight = plan_of(group, PROPOSE).sights[A]
+    assert (sight.waiting_ids, sight.seen.with_waiting) == ((3,), True)
+    # of a position that a person has set nobody knows what it has: the job asks the markers
+    (sink,) = before.loaded.values()
+    stands = SinkState(sink.applied, sink.read_through, asserted="0123456789abcdef")
+    group.store.overwrite(dataclasses.replace(before, sinks={"mirror": stands}))
+    assert not plan_of(group, PROPOSE).sights[A].seen.with_waiting
+
+
+def test_a_shape_begins_without_what_waits_also_beside_one_that_cannot_go_on(source: Source) -> None:
+    group = partly_captured(source, "kept")
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    group.loaded_up_to_now(A)
+    group.source.sql("ALTER TABLE dbo.a ALTER COLUMN v varchar(20)")
+    group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'dbo_a'")
+    group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    plan = plan_of(group, {**PROPOSE, "shapes": ["mirror", "history"]})
+    candidate = plan.candidates[A]
+    assert (list(candidate.failed), list(candidate.sinks)) == (["mirror"], ["history"])
+    assert [column.name for column in candidate.schema.columns] == ["id", "v"]
+
+
+def test_no_row_is_copied_where_the_entry_says_so(group: Group) -> None:
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20)")
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    group.loaded_up_to_now(A)
+    group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    plan = plan_of(group, {**PROPOSE, "fill": "none"})
+    (spec,) = plan.specs
+    assert [column.name for column in spec.schema.columns] == ["id", "v", "note"]
+    assert (spec.feed.name, spec.grows, spec.leaves_null, spec.fills, lacking(plan)) == (
+        "second",
+        True,
+        True,
+        False,
+        (),
+    )
+    assert 'note: NULL in the rows that targets have, until they change: fill="none"' in plan.candidates[A].warnings
+
 
 def test_what_cannot_be_copied_as_it_is_is_not_filled(group: Group) -> None:
     group.change("ALTER TABLE dbo.a ADD _lsn int, note int")
@@ -186,13 +305,13 @@ def test_what_cannot_be_copied_as_it_is_is_not_filled(group: Group) -> None:
     )
 
 
-def evolve(group: Group, hook: MsSqlCdcHook | None = None, *, lock_timeout: float = 5.0) -> list[str]:
+def evolve(group: Group, hook: MsSqlCdcHook | None = None, *, lock_timeout: float = 5.0, **said: Any) -> list[str]:
     """What a run says that makes instances."""
-    entry = {**PROPOSE, "on_schema_change": "evolve"}
+    entry = {**PROPOSE, "on_schema_change": "evolve", **said}
     with group.source.hook() as own:
         plan = plan_load(own, group.store, group.request(entry), None)
         plan.warnings.clear()
-        make_instances(plan, hook or own, lock_timeout=lock_timeout)
+        make_instances(plan, hook or own, Intents(group.store, plan), lock_timeout=lock_timeout)
     return plan.warnings
 
 
@@ -218,8 +337,16 @@ def test_an_instance_that_leaves_out_columns_on_purpose_stays_alone(source: Sour
     group = partly_captured(source, "ssn")
     group.change("ALTER TABLE dbo.a ADD note int")
     (text,) = evolve(group)
-    assert text.startswith("dbo.a: its capture instance leaves out columns on purpose, so none is made beside it: to ")
+    assert text.startswith("dbo.a: its capture instance leaves out columns on purpose, so none is made beside it (wide")
     assert instances(group) == ["dbo_b", "dbo_a"]
+    # nor does the one that is made nevertheless have what was left out
+    (text,) = evolve(group, widen_list=True)
+    assert "capture instance dbo_a__mc2 was made with note" in text
+    rows = group.source.sql(
+        "SELECT column_name FROM cdc.captured_columns AS c JOIN cdc.change_tables AS t ON t.object_id = c.object_id"
+        " WHERE t.capture_instance = N'dbo_a__mc2' ORDER BY column_ordinal"
+    )
+    assert [name for (name,) in rows] == ["id", "v", "note"]
 
 
 def test_what_is_in_the_way_of_making_one_is_said_and_fails_no_load(group: Group) -> None:
@@ -261,13 +388,29 @@ def spec_schema(group: Group) -> str:
     return spec.schema.canonical
 
 
-def test_no_instance_is_asked_for_by_which_sinks_could_not_go_on(group: Group) -> None:
+def test_an_instance_is_asked_for_that_lacks_what_the_source_has_dropped(group: Group) -> None:
     group.change("ALTER TABLE dbo.a DROP COLUMN v")
     group.change("ALTER TABLE dbo.a ADD note nvarchar(20); INSERT INTO dbo.a (id) VALUES (3)")
-    plan = settle(group, PROPOSE)
+    # a checkpoint of before says nothing of the table whose columns these are
+    stored = group.checkpoint(A)
+    assert stored is not None
+    assert stored.seen_schema is not None
+    older = dataclasses.replace(stored.seen_schema, source_object_id=None)
+    group.store.overwrite(dataclasses.replace(stored, seen_schema=older))
     text = "note cannot be loaded by another capture instance: the sinks have v, which it would not have"
-    assert text in plan.candidates[A].warnings
-    assert evolve(group) == []
+    assert text in plan_of(group, PROPOSE).candidates[A].warnings
+    group.store.overwrite(stored)
+    (made,) = evolve(group)
+    assert made.startswith("dbo.a: capture instance dbo_a__mc2 was made")
+    group.change("INSERT INTO dbo.a (id, note) VALUES (4, N'n')")
+    group.loaded_up_to_now(A)
+    group.change("INSERT INTO dbo.a (id, note) VALUES (5, N'n')")
+    plan = plan_of(group, PROPOSE)
+    assert plan.failures == {}
+    (spec,) = plan.specs
+    assert (spec.feed.name, lacking(plan)) == ("dbo_a__mc2", ("note",))
+    columns = [(column.name, column.kept, column.absent) for column in spec.schema.columns]
+    assert columns == [("id", False, False), ("note", False, False), ("v", True, True)]
 
 
 def test_no_instance_is_asked_for_because_of_what_is_not_loaded(group: Group) -> None:

@@ -25,8 +25,9 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
+from airflow_provider_mssql_cdc.core.receipt import Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.resting import fingerprint
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
@@ -530,6 +531,13 @@ def test_two_tables_onto_one_name_stop_the_run_for_good(group: Group) -> None:
     with group.source.hook() as hook, pytest.raises(ParameterError, match="would both be loaded") as refused:
         plan_load(hook, group.store, request, None)
     assert refused.value.permanent
+
+
+def test_no_table_is_loaded_into_that_of_the_schema_changes_of_another(group: Group) -> None:
+    group.make("dbo.a_schema_changes")
+    both = r"dbo.a \(schema changes\) and dbo.a_schema_changes \(mirror\) would both be loaded"
+    with group.source.hook() as hook, pytest.raises(ParameterError, match=both):
+        plan_load(hook, group.store, group.request(), None)
 
 
 def test_a_load_goes_on_where_a_column_must_not_be_null_any_more_or_is_gone(group: Group) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.exceptions import MaskedError
+from airflow_provider_mssql_cdc.core.exceptions import MaskedError, SchemaChangedError
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.sandbox import Sandbox
@@ -191,3 +191,17 @@ def test_only_what_is_there_can_be_protected(still: Sandbox, group: Group) -> No
     for table, columns in (("dbo.none", []), ("dbo.a", ["none"])):
         with pytest.raises(ValueError, match="none"):
             still.protect(table, encrypted=columns, database=DATABASE)
+
+
+def test_values_that_a_changed_type_has_altered_are_not_read_from_hidden_rows(still: Sandbox, group: Group) -> None:
+    group.loaded(A, B)
+    policy(still, "FILTER", "nobody")
+    still.execute("ALTER TABLE dbo.a ALTER COLUMN w nchar(9); INSERT INTO dbo.a VALUES (2, 2, N'y')", DATABASE)
+    while still.step(DATABASE):
+        pass
+    found = plan(group, {"table": "dbo.a", "on_schema_change": "propose"}, allow_masked=True)
+    assert list(found.failures) == [A]
+    assert isinstance(found.failures[A], SchemaChangedError)
+    assert found.failures[A].message.startswith(
+        "the type of w has changed, and its values cannot be read again: it is filled by a copy of the values"
+    )

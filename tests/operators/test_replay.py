@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
     GapError,
@@ -23,6 +24,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.schema_sight import SeenSchema
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
@@ -71,6 +73,19 @@ def week() -> Iterator[Week]:
         week.group.make("dbo.a", "dbo.b")
         yield week
         source.close()
+
+
+def test_a_new_table_has_no_column_that_waits_to_be_asked_for(week: Week) -> None:
+    week.on(TUESDAY, "INSERT INTO dbo.a (id) VALUES (3)")
+    week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+    stored = week.group.checkpoint(A)
+    assert stored is not None
+    seen = SeenSchema("1:abc", with_waiting=True)
+    week.group.store.overwrite(Checkpoint(stored.identity, seen_schema=seen, waiting_ids=(2,)))
+    (spec,) = [spec for spec in week.replay_of_tuesday("_again").specs if spec.name == A]
+    assert [column.name for column in spec.schema.columns] == ["id"]
+    assert (spec.waiting_ids, spec.knows_waiting) == ((2,), True)
 
 
 def test_a_day_is_the_window_between_its_first_and_its_last_transaction(week: Week) -> None:

@@ -15,8 +15,9 @@ from airflow_provider_mssql_cdc.core.checkpoint import Identity, SinkState
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.receipt import EVERY, JobError, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.resting import fingerprint
-from airflow_provider_mssql_cdc.core.spec import EVERY, JobError, JobSpec, Receipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target
 from airflow_provider_mssql_cdc.operators import job_files

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, AssetAlias
 
-from airflow_provider_mssql_cdc.core.spec import JobSpec
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.taken import TakenBySink, TakenColumn
+from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.task_state import TaskState
-from tests.support.hooks.source import TARGET
+from tests.support.hooks.source import TARGET, Source
 from tests.support.operators.group import A, B
 from tests.support.operators.master import write_receipt
 from tests.support.operators.tries import Hearing, State, Task, TaskInstance
 
 
 def run(task: Task, **given: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The schema changes of a run's summary, and what the operations asset hears."""
-    hearing, ti = Hearing(), TaskInstance()
+    """The schema changes of a run's summary, and what the operations asset hears of such."""
+    summary, heard = hear(task, **given)
+    assert heard.keys() <= {"schema"}
+    return summary["schema_changes"], heard.get("schema", [])
+
+
+def hear(task: Task, **given: Any) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+    """A run's summary, and what the operations asset hears of each kind."""
+    hearing, ti = Hearing(), TaskInstance(task.instance.pushed or task.instance.before)
+    task.instance = ti
     data, operations = AssetAlias("mssql_cdc lake"), AssetAlias("mssql_cdc lake operations")
     context = {
         "task_state_store": State(),
@@ -31,9 +48,8 @@ def run(task: Task, **given: Any) -> tuple[list[dict[str, Any]], list[dict[str, 
         task.operator(outlets=[data, operations], **given).execute(context)  # type: ignore[arg-type]
     except AirflowFailException:
         assert hearing.heard == []
-    assert {(name, extra["kind"]) for name, extra in hearing.heard} <= {(f"{TARGET} operations", "schema")}
-    events = [event for _, extra in hearing.heard for event in extra["events"]]
-    return ti.pushed["summary"]["schema_changes"], events
+    assert {name for name, _ in hearing.heard} <= {f"{TARGET} operations"}
+    return ti.pushed["summary"], {extra["kind"]: extra["events"] for _, extra in hearing.heard}
 
 
 def test_an_added_column_is_told_once_the_capture_has_passed_it(task: Task) -> None:
@@ -73,6 +89,83 @@ def test_an_added_column_is_told_once_the_capture_has_passed_it(task: Task) -> N
     stored = task.group.checkpoint(A)
     assert stored is not None
     assert stored.untold == ()
+
+
+def with_changes_written(spec: JobSpec) -> None:
+    """Answer as a job that loaded all tables, and wrote the schema events that were handed over."""
+    write_receipt(spec)
+    receipt = from_json(Receipt, job_files.open_path(spec.receipt_path).read_text())
+    written = {table.name: table.changes.events[-1].lsn for table in spec.tables if table.changes.events}
+    tables = tuple(dataclasses.replace(each, changes_written=written.get(each.name)) for each in receipt.tables)
+    job_files.open_path(spec.receipt_path).write_text(to_json(dataclasses.replace(receipt, tables=tables)))
+
+
+def test_each_job_is_handed_what_no_job_has_written_into_the_table_of_schema_changes(task: Task) -> None:
+    specs: list[TableSpec] = []
+    number = itertools.count(3)
+
+    def change(*tables: str) -> None:
+        ids = [next(number) for _ in tables]
+        task.group.change("; ".join(f"INSERT INTO {n} (id) VALUES ({i})" for n, i in zip(tables, ids, strict=True)))
+
+    def load(answer: Callable[[JobSpec], None], *tables: str) -> dict[str, list[str]]:
+        """The statements that the job of a run is handed, by table."""
+        change(*tables)
+        specs.clear()
+        task.master.job = lambda spec: (specs.extend(spec.tables), answer(spec))[1]
+        run(task)
+        places = {spec.changes.table for spec in specs}
+        assert places <= {("lake", "shop", f"dbo_{name}_schema_changes") for name in ("a", "b")}
+        return {
+            str(spec.name): [statement.text for event in spec.changes.events for statement in event.statements]
+            for spec in specs
+            if spec.changes.events
+        }
+
+    def left(name: TableName) -> int:
+        stored = task.group.checkpoint(name)
+        assert stored is not None
+        return len(stored.unwritten)
+
+    run(task)
+    load(write_receipt, "dbo.a", "dbo.b")
+    task.group.change("ALTER TABLE dbo.a ADD city nvarchar(20); ALTER TABLE dbo.b DROP COLUMN v")
+    load(write_receipt, "dbo.a")
+    # the table of a cannot be written, and b has nothing to load
+    first = "ALTER TABLE dbo.a ADD city nvarchar(20)"
+    assert load(write_receipt, "dbo.a") == {"dbo.a": [first]}
+    assert (left(A), left(B)) == (1, 1)
+    assert load(lambda spec: write_receipt(spec, A), "dbo.a") == {"dbo.a": [first]}
+
+    second = "ALTER TABLE dbo.a ADD more int"
+    task.group.change(second)
+    load(write_receipt, "dbo.a")
+    found = {"dbo.a": [first, second], "dbo.b": ["ALTER TABLE dbo.b DROP COLUMN v"]}
+    assert load(with_changes_written, "dbo.a", "dbo.b") == found
+    assert (left(A), left(B)) == (0, 0)
+    assert load(with_changes_written, "dbo.a", "dbo.b") == {}
+
+
+def test_what_a_job_has_told_of_a_target_the_next_one_is_handed(task: Task) -> None:
+    told: list[dict[str, TakenBySink]] = []
+    at = Lsn((1).to_bytes(10))
+    taken = TakenBySink((TakenColumn(3, at, at),), fills=True)
+
+    def answer(spec: JobSpec) -> None:
+        told.extend(table.changes.told for table in spec.tables if table.name == A and table.changes is not None)
+        write_receipt(spec)
+        receipt = from_json(Receipt, job_files.open_path(spec.receipt_path).read_text())
+        tables = tuple(dataclasses.replace(each, taken_told={"mirror": taken}) for each in receipt.tables)
+        job_files.open_path(spec.receipt_path).write_text(to_json(dataclasses.replace(receipt, tables=tables)))
+
+    task.master.job = answer
+    for number in (3, 4):
+        task.group.change(f"INSERT INTO dbo.a (id) VALUES ({number})")
+        run(task)
+    assert told[-1] == {"mirror": taken}
+    stored = task.group.checkpoint(A)
+    assert stored is not None
+    assert stored.sinks["mirror"].taken_told == taken
 
 
 def test_it_is_told_of_a_table_that_its_change_fails_and_of_a_quiet_one(task: Task) -> None:
@@ -167,7 +260,7 @@ def test_tries_of_one_task_tell_it_once(task: Task) -> None:
     assert state.told_operations([{"kind": "schema", **told, "lsn": "0x1"}]) == first
 
 
-def test_a_run_makes_the_instance_that_has_a_new_column(task: Task) -> None:
+def test_a_run_makes_the_instance_that_has_a_new_column(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     def warned(**given: Any) -> list[str]:
         ti = TaskInstance()
         task.operator(on_schema_change="evolve", **given).execute({"task_state_store": State(), "ti": ti})  # type: ignore[arg-type]
@@ -176,6 +269,11 @@ def test_a_run_makes_the_instance_that_has_a_new_column(task: Task) -> None:
     assert warned() == []
     task.group.change("ALTER TABLE dbo.a ADD city nvarchar(20); INSERT INTO dbo.a (id) VALUES (3)")
     assert warned(admin_conn_id="nobody")[0].startswith("no capture instance is made by nobody: ")
+    elsewhere = Source(task.group.source.server, f"{task.group.source.name}_other")
+    monkeypatch.setenv("AIRFLOW_CONN_ELSEWHERE", elsewhere.airflow_connection().as_json())
+    (told,) = warned(admin_conn_id="elsewhere")
+    elsewhere.close()
+    assert told.startswith(f"no capture instance is made by elsewhere: elsewhere reaches database {elsewhere.name} on ")
     task.group.change("INSERT INTO dbo.a (id) VALUES (4)")
     assert warned() == ["dbo.a: capture instance dbo_a__mc2 was made with city"]
     made = task.group.source.sql(

@@ -14,8 +14,9 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLateError, LoadFailedError
+from airflow_provider_mssql_cdc.core.receipt import EVERY, JobError, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.resting import MISSING
-from airflow_provider_mssql_cdc.core.spec import EVERY, JobError, JobSpec, Receipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators import job_files

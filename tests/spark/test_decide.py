@@ -5,12 +5,14 @@ import dataclasses
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
-from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.feed import DdlChange, FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec
 from airflow_provider_mssql_cdc.core.steps import Done, SinkSteps, table_steps
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.decide import check_origin, gap, other_instance, stand_of
+from airflow_provider_mssql_cdc.spark.sink_columns import since_loaded
 from airflow_provider_mssql_cdc.spark.targets import State
 from tests.support.spark.model import lsn, table_spec
 
@@ -119,6 +121,28 @@ def test_the_instance_of_the_marker_is_nothing_to_speak_of(create_date):
     assert other_instance(TABLE, marker(10, feeds=feeds(create_date=create_date))) is None
 
 
+def test_a_table_that_was_renamed_is_the_same_and_one_that_took_its_name_is_not():
+    before = TableName("dbo", "before")
+    same = marker(1, table=before, source_object_id=TABLE.feed.source_object_id)
+    check_origin(SOURCE, TABLE, sink(1, 1), same)
+    for object_id in (TABLE.feed.source_object_id + 1, None):
+        with pytest.raises(TargetError, match=r"is loaded from dbo\.before"):
+            check_origin(SOURCE, TABLE, sink(1, 1), dataclasses.replace(same, source_object_id=object_id))
+    with pytest.raises(TargetError):
+        check_origin(SOURCE, TABLE, sink(1, 1), dataclasses.replace(same, database="other"))
+    taken = marker(1, source_object_id=TABLE.feed.source_object_id + 1)
+    with pytest.raises(TargetError):
+        check_origin(SOURCE, TABLE, sink(1, 1), taken)
+    # a marker of an earlier version names no object_id: the checkpoint does that stands on its commit
+    known = dataclasses.replace(TABLE, source_object_id=TABLE.feed.source_object_id)
+    unnamed = dataclasses.replace(same, source_object_id=None)
+    check_origin(SOURCE, known, sink(1, 1), unnamed)
+    with pytest.raises(TargetError):
+        check_origin(SOURCE, known, sink(2, 2), unnamed)
+    # one that is copied anew takes its place
+    check_origin(SOURCE, TABLE, sink(lost_after=1), taken)
+
+
 def test_other_columns_are_refused():
     with pytest.raises(SchemaChangedError):
         check_origin(SOURCE, TABLE, sink(), marker(10, schema_hash="1:other"))
@@ -220,3 +244,19 @@ def test_a_persons_word_makes_up_neither_for_a_missing_table_nor_for_purged_chan
     with pytest.raises(GapError) as caught:
         decided(sink(10, 10, asserted="word"), None, readable_from=19)
     assert (caught.value.after, caught.value.readable_from) == (lsn(10), lsn(19))
+
+
+def test_of_a_target_that_was_rolled_back_its_marker_alone_says_which_ddl_it_knows():
+    """The checkpoint stands above, and what a later commit had followed this one has not."""
+    ddl = tuple(DdlChange("dbo_t", f"ALTER {n}", lsn(n), None, requires_column_update=True) for n in (5, 10, 20))
+    table = dataclasses.replace(TABLE, ddl=ddl)
+    at_20 = dataclasses.replace(sink(30, 30), ddl_upto=lsn(20))
+    for found, since in (
+        (marker(30), []),
+        (marker(7), [10, 20]),
+        (marker(7, ddl_upto=lsn(10)), [20]),
+        (marker(3), [5, 10, 20]),
+    ):
+        assert [change.lsn for change in since_loaded(table, at_20, found, TABLE.schema)] == [lsn(n) for n in since]
+    # one that a load below the statements has written, whose checkpoint knows
+    assert since_loaded(table, dataclasses.replace(sink(3, 3), ddl_upto=lsn(20)), marker(3), TABLE.schema) == ()

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyRequests
+from airflow_provider_mssql_cdc.core.table_options import Choice
 from tests.support.spark.loads import Loads
 from tests.support.spark.origin import Origin
 
@@ -91,6 +92,31 @@ def test_what_was_loaded_stays_and_what_is_captured_since_is_null(things, file_f
     assert loads.load_all()[0] == "column b is not captured by lab_things"
     expected |= {6: (60, None, "d6")}
     assert mirror(loads) == expected == newest(loads)
+
+    # an instance that is made now has none of them
+    things.sql("ALTER TABLE lab.things ADD note varchar(20) NOT NULL DEFAULT 'n'")
+    things.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'things', @role_name = NULL,"
+        " @capture_instance = N'things_2'"
+    )
+    # what the entry says of the name means the other one by now, so that the dropped one does not make way for it
+    loads.say(on_schema_change="propose", choice=Choice(rename={"b": "b"}))
+    things.sql("UPDATE lab.things SET a = 61, note = 'six' WHERE id = 6; DELETE FROM lab.things WHERE id = 8")
+    things.wait_captured()
+    loads.load_all()
+    things.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'lab', @source_name = N'things',"
+        " @capture_instance = N'lab_things'"
+    )
+    things.sql("UPDATE lab.things SET a = 11, b = 'again' WHERE id = 1; INSERT INTO lab.things (id, a) VALUES (9, 9)")
+    things.wait_captured()
+    told = loads.load_all()
+    assert any("column b of things_2 is left out" in text for text in told)
+    assert "column b is NULL since the source table dropped it" in told
+    expected = expected | {6: (61, None, "d6"), 1: (11, None, "d1"), 9: (9, None, None)}
+    del expected[8]
+    assert mirror(loads) == expected == newest(loads)
+    assert {row["id"]: row["note"] for row in things.lake(NAME)} == dict.fromkeys(expected, "n") | {6: "six"}
 
 
 @pytest.mark.thorough

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import os
 import random
-from typing import Any
 
 import pytest
 
@@ -19,7 +17,7 @@ from tests.support import harsh
 from tests.support.spark.kill_points import AFTER, BEFORE, POINTS, Point
 from tests.support.spark.loads import Loads
 from tests.support.spark.origin import Origin
-from tests.support.spark.stop import Killed
+from tests.support.spark.stop import Killed, kill_at
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
@@ -109,6 +107,71 @@ def test_it_is_filled_as_the_source_has_it(things, file_format, request):
     loads.load_all()
     check(loads, "note", "num", "doc")
     assert loads.load_all() == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("which", "keys"), [("all", [1, 2, 3, 4, 5, 6, 7, 8]), ("none", []), ("changed", [2])])
+def test_a_history_gets_rows_of_the_keys_that_are_asked_for(things, which, keys):
+    loads = loads_of(things, ("mirror", "history"))
+    loads.say(history_fill=which)
+    loads.load_all()
+    first = max(row["_lsn"] for row in things_history(loads))
+    things.sql("ALTER TABLE lab.things ADD note varchar(20)")
+    things.sql("UPDATE lab.things SET note = 'between' WHERE id IN (1, 2)")
+    second_instance(things)
+    things.sql("UPDATE lab.things SET a = 3 WHERE id = 3")
+    things.wait_captured()
+    loads.load_all()
+    things.sql("UPDATE lab.things SET note = 'event' WHERE id = 1")
+    things.wait_captured()
+    for _ in range(2):
+        loads.load_all()
+    rows = [row for row in things_history(loads) if row["_op"] == "R" and row["_lsn"] > first]
+    source = {row["id"]: (row["a"], row["note"]) for row in things.sql("SELECT * FROM lab.things")}
+    assert sorted((row["id"], (row["a"], row["note"])) for row in rows) == [(key, source[key]) for key in keys]
+    assert {row["id"]: (row["a"], row["note"]) for row in things.lake(NAME)} == source
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("file_format", ["iceberg", "postgresql", "delta"])
+def test_none_is_filled_where_that_is_asked_for_until_it_is(things, file_format, request):
+    """A column is NULL in the rows of before; each row that changes has its value."""
+    things.format = file_format
+    if file_format == "postgresql":
+        things.into(request.getfixturevalue("postgresql"))
+    shapes = ALL if file_format != "postgresql" else ("mirror", "history", "transactions")
+    loads = loads_of(things, shapes)
+    loads.load_all()
+    things.sql("ALTER TABLE lab.things ADD note varchar(20), num int NOT NULL DEFAULT 5, doc varchar(max)")
+    things.sql("UPDATE lab.things SET note = 'n', doc = REPLICATE('d', 20) WHERE id BETWEEN 2 AND 5")
+    second_instance(things)
+    things.sql("UPDATE lab.things SET a = 7 WHERE id = 7")
+    things.wait_captured()
+    loads.say(fill="none")
+    loads.load_all()
+    things.sql("UPDATE lab.things SET a = 2, note = 'x' WHERE id IN (1, 6); DELETE FROM lab.things WHERE id = 2")
+    things.sql("INSERT INTO lab.things (id, a, note, doc) VALUES (9, 1, 'y', 'e')")
+    things.wait_captured()
+    names = ("note", "num", "doc")
+    told = loads.load_all()
+    assert all(f'{name}: NULL in the rows that targets have, until they change: fill="none"' in told for name in names)
+    # rows without large values: CDC may leave these out where they did not change
+    changed = {1: ("x", 5, None), 6: ("x", 5, None), 9: ("y", 5, "e")}
+    expected = dict.fromkeys((3, 4, 5, 7, 8), (None, None, None)) | changed
+    assert {row["id"]: tuple(row[name] for name in names) for row in things.lake(NAME)} == expected
+    if "scd2" in shapes:
+        versions = [row for row in loads.versions("things") if row["_to_lsn"] is None]
+        assert {row["id"]: tuple(row[name] for name in names) for row in versions} == expected
+    events = {(row["id"], *(row[n] for n in names)) for row in things_history(loads) if row["_op"] in ("U", "I")}
+    assert events >= {(1, "x", 5, None), (6, "x", 5, None), (9, "y", 5, "e")}
+
+    loads.say(fill="copy")
+    loads.load_all()
+    check(loads, *names)
+    things.sql("UPDATE lab.things SET a = 3 WHERE id = 3")
+    things.wait_captured()
+    loads.load_all()
+    check(loads, *names)
 
 
 @pytest.mark.thorough
@@ -261,17 +324,3 @@ def test_random_histories_beside_an_instance_that_comes_later(things, seed, monk
     writer.write(3)
     loads.load()
     check(loads, "note", "num", "doc")
-
-
-def kill_at(patch: pytest.MonkeyPatch, point: Point) -> None:
-    """End the load at a point."""
-    real, calls = getattr(point.owner, point.name), itertools.count(1)
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if next(calls) != point.call:
-            return real(*args, **kwargs)
-        if point.when == AFTER:
-            real(*args, **kwargs)
-        raise Killed
-
-    patch.setattr(point.owner, point.name, wrapped)

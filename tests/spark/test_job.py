@@ -18,7 +18,8 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Lsn, Window
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.copies.copy import CopyOrder
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime

@@ -22,6 +22,7 @@ from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
 from tests.core.test_schema import WIDE
 from tests.support.spark.model import table_spec
 from tests.support.spark.origin import Origin, positions
+from tests.support.spark.rows import local
 from tests.support.spark.tables import COLUMNS, changes, frame, load, marker, merge, race, replace
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -74,6 +75,20 @@ def test_rows_and_marker_appear_together(spark, table, folder):
     load(table(), 8, [(3, "y", 4)])
     assert contents(spark, folder) == [(1, "x", 2), (2, None, 300), (3, "y", 4)]
     assert sorted(tuple(row) for row in table().rows(table().state()).collect()) == contents(spark, folder)
+
+
+def test_types_grow_and_no_value_is_another(spark, table, folder):
+    load(table(), 1, [(1, "a", 1), (2, "b", -2)])
+    target = table()
+    target.widen((TargetColumn("id", "BIGINT", "{}"), TargetColumn("s", "INT", "{}")))
+    wider = (TargetColumn("id", "BIGINT", "{}"), COLUMNS[1], TargetColumn("s", "INT", "{}"))
+    assert target.check(wider) is None
+    # what is killed before its commit has done nothing
+    assert table().check(COLUMNS) is None
+    rows = local(target._session, [(5_000_000_000, "c", 70_000)], "id BIGINT, `a ``b.c` STRING, s INT")
+    assert target.commit(target.state(), Write(rows), marker(2))
+    assert table().check(wider) is None
+    assert contents(spark, folder) == [(1, "a", 1), (2, "b", -2), (5_000_000_000, "c", 70_000)]
 
 
 def test_a_commit_without_marker_hides_none(spark, table, folder):
@@ -293,10 +308,10 @@ def test_what_a_later_version_has_written_is_refused_and_stays(table, folder, wh
     load(table(), 1, [(1, "a", 1)])
     newest = max((folder / "t x" / "_manifests").glob("*.json"))
     data = json.loads(newest.read_text())
-    (data if what == "manifest" else data["marker"])["version"] = 3
+    (data if what == "manifest" else data["marker"])["version"] = 4
     newest.write_text(json.dumps(data))
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with pytest.raises((TargetError, NewerFormatError), match="version 3"):
+    with pytest.raises((TargetError, NewerFormatError), match="version 4"):
         table().state()
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 

@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.core.copies import reached_by
 from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.spec import Receipt
+from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators.copying import copies_of, known_copy
 from airflow_provider_mssql_cdc.spark.copies import folder

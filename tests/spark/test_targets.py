@@ -419,6 +419,7 @@ LATER = [*COLUMNS, NOTE, SEEN]
 
 def filled(target, rows: list[tuple], added=(NOTE, SEEN)) -> Write:
     """A write that brings the columns."""
+    target.expect(added)
     types = "".join(f", {column.name} {column.type}" for column in added)
     found = local(target._session, rows, f"{DDL}{types}, _op STRING, _n BIGINT")
     return dataclasses.replace(merge(found, ["id"]), adds=tuple(added))
@@ -443,6 +444,7 @@ def test_they_come_with_the_values_of_the_same_commit(table):
     # to what is appended, too
     rows = local(target._session, [(5, "e", 1, "z", None, 7)], f"{DDL}, note STRING, seen TIMESTAMP_NTZ, more INT")
     more = TargetColumn("more", "INT", "{}")
+    target.expect([more])
     assert target.commit(target.state(), Write(rows, adds=(more,)), marker(3))
     assert contents(table())[-1] == (5, "e", 1, "z", None, 7)
     assert [row[-1] for row in contents(table())] == [None] * 4 + [7]
@@ -457,6 +459,44 @@ def test_of_two_commits_that_bring_them_one_is_refused(table):
     assert not two.commit(seen_by_two, filled(two, write), marker(2))
     assert contents(table()) == [(1, "a", 1, "x", None)]
     assert table().check(LATER) is None
+    assert two.rows(two.state()).columns == ["id", "a `b.c", "s", "note", "seen"]
+
+
+WIDER = TargetColumn("id", "BIGINT", "{}"), TargetColumn("s", "INT", "{}")
+
+
+def test_types_grow_and_no_value_is_another(table, format_):
+    target = table()
+    load(target, 1, [(1, "a", 1), (2, "b", -2)])
+    if format_ == "delta":
+        with pytest.raises(TargetError, match=r"t x cannot hold column id as BIGINT, its type in the source") as raised:
+            target.widen(WIDER)
+        assert "delta.enableTypeWidening = true" in raised.value.advice
+        assert table().check(COLUMNS) is None
+        by_hand(target, f"ALTER TABLE {target.sql_name} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    seen = target.state()
+    # one that was killed before its commit does it again
+    for _ in range(2):
+        target.widen(WIDER)
+    columns = [WIDER[0], COLUMNS[1], WIDER[1]]
+    assert table().check(columns) is None
+    assert (table().state().marker, contents(table())) == (seen.marker, [(1, "a", 1), (2, "b", -2)])
+
+    rows = [(2, "c", 70_000, "U", 1), (5_000_000_000, "d", 3, "I", 2), (1, None, None, "D", 3)]
+    found = local(target._session, rows, "id BIGINT, `a ``b.c` STRING, s INT, _op STRING, _n BIGINT")
+    assert target.commit(seen, merge(found, ["id"]), marker(2))
+    assert contents(table()) == [(2, "c", 70_000), (5_000_000_000, "d", 3)]
+    assert table().state().marker.position == marker(2).position
+
+
+@pytest.mark.parametrize("format_", ["postgresql"], indirect=True)
+def test_a_type_that_a_view_shows_is_named_and_stays(table, namespace):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    by_hand(target, f'CREATE VIEW "{namespace}".seen AS SELECT s FROM {target.sql_name}')
+    with pytest.raises(TargetError, match=r"on view \S+seen depends on column"):
+        target.widen(WIDER)
+    assert table().check(COLUMNS) is None
 
 
 @pytest.mark.parametrize("format_", ["iceberg"], indirect=True)

@@ -15,8 +15,9 @@ from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint
 from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Marker
+from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.table import hash_of
 from airflow_provider_mssql_cdc.spark.targets import parquet
 from tests.support.core.variables import Variables

@@ -13,7 +13,8 @@ from typing import Any
 from airflow_provider_mssql_cdc.cli.demo.processes import Children
 from airflow_provider_mssql_cdc.cli.exit import CommandError
 
-_RUNNER = "airflow_provider_mssql_cdc.cli.demo.dag_runner"
+RUNNER = "airflow_provider_mssql_cdc.cli.demo.dag_runner"
+"""The module that runs in that process."""
 _LONGEST = 300
 _UNRESOLVED = ("unresolved dependency", "UNRESOLVED DEPENDENCIES", "FAILED DOWNLOADS")
 
@@ -58,7 +59,7 @@ class DagRunner:
     def __init__(self, children: Children, env: Mapping[str, str], dag: Path, loads: Sequence[str], log: Path) -> None:
         self._log = log
         self._process = children.start(
-            [sys.executable, "-m", _RUNNER, str(dag), dag.stem, *loads],
+            [sys.executable, "-m", RUNNER, str(dag), dag.stem, *loads],
             env=env,
             log=log,
             cwd=log.parent,

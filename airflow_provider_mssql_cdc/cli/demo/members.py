@@ -34,12 +34,18 @@ AT_FIRST = Table(
     ("member_id",),
     1.0,
 )
-GROWN = dataclasses.replace(AT_FIRST, columns=(*AT_FIRST.columns, EMAIL, CREDIT))
-"""With the columns that are added; so the targets have it at the end."""
+ADDED = dataclasses.replace(AT_FIRST, columns=(*AT_FIRST.columns, EMAIL, CREDIT))
+"""With the columns that are added."""
+POINTS = Column("points", "bigint NOT NULL", pa.int64())
+GROWN = dataclasses.replace(
+    ADDED, columns=tuple(POINTS if column.name == POINTS.name else column for column in ADDED.columns)
+)
+"""With the type that is made wider; so the targets have it at the end."""
 AT_LAST = dataclasses.replace(GROWN, columns=tuple(column for column in GROWN.columns if column is not FAX))
 """So the source has it at the end."""
 
 ADD = tuple(f"ALTER TABLE {AT_FIRST.full_name} ADD {column.name} {column.sql}" for column in (EMAIL, CREDIT))
+WIDEN = f"ALTER TABLE {AT_FIRST.full_name} ALTER COLUMN {POINTS.name} {POINTS.sql}"
 DROP = f"ALTER TABLE {AT_FIRST.full_name} DROP COLUMN {FAX.name}"
 BACK_FILL = (
     f"UPDATE {AT_FIRST.full_name} SET email = N'member-' + CONVERT(nvarchar(10), member_id) + N'@example.com'"
@@ -71,7 +77,8 @@ def first_row(number: int) -> tuple[Any, ...]:
 
 
 class Clerk(Changing):
-    """Writes into the columns that it knows: a new one as soon as it is there, one that is to go no longer.
+    """Writes into the columns that it knows: a new one as soon as it is there, one that is to go no longer, and large
+    numbers once there is room for them.
 
     :param rows: that the table started with
     """
@@ -144,4 +151,6 @@ class Clerk(Changing):
                 return self._chance.choice((f"{number}@example.org", None))
             case "credit":
                 return Decimal(number).scaleb(-2)
+            case "points" if self._known.arrow.field(name).type == POINTS.arrow:
+                return number * 10**6
         return number

@@ -1,4 +1,4 @@
-"""The scenario ``schema-change``: columns are added and filled, and one is dropped, while a writer writes."""
+"""The scenario ``schema-change``: columns are added and filled, and others change, while a writer writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.cli.demo import captured, lake, members, members
 from airflow_provider_mssql_cdc.cli.demo.captured import Instance, Row
 from airflow_provider_mssql_cdc.cli.demo.compare import compare, read_source
 from airflow_provider_mssql_cdc.cli.demo.expected import copied_at
-from airflow_provider_mssql_cdc.cli.demo.members import AT_FIRST, AT_LAST, FAX, GROWN
+from airflow_provider_mssql_cdc.cli.demo.members import ADDED, AT_FIRST, AT_LAST, FAX, GROWN
 from airflow_provider_mssql_cdc.cli.demo.play import DATABASE
 from airflow_provider_mssql_cdc.cli.demo.shop import EVENT
 from airflow_provider_mssql_cdc.cli.demo.targets import Targets, result_of_sink
@@ -61,6 +61,7 @@ class SchemaChange(Targets):
         """Change the columns, and load, with changes of the rows all the time."""
         self._add_columns()
         self._load_until_shown()
+        self._widen_column()
         self._drop_column()
 
     def load_rest(self) -> None:
@@ -105,15 +106,21 @@ class SchemaChange(Targets):
         """Add columns, and fill one of them, before any capture instance has them."""
         for statement in members.ADD:
             self._alter(statement)
-        self.clerk.learn(GROWN)
+        self.clerk.learn(ADDED)
         with self._reporter.step(members.BACK_FILL) as notes:
             (counted,) = self.sandbox.execute(f"{members.BACK_FILL}; SELECT @@ROWCOUNT AS n", database=DATABASE)
             (rows,) = counted.column("n").to_pylist()
             notes.append(f"{rows:,} rows, and no event, since no capture instance has the column")
         self._go_on()
 
+    def _widen_column(self) -> None:
+        """Give a column a wider type, and write what only that can hold; the last run meets that."""
+        self._alter(members.WIDEN)
+        self.clerk.learn(GROWN)
+        self._go_on()
+
     def _drop_column(self) -> None:
-        """Drop a column that all targets have; the last run meets that."""
+        """Drop a column that all targets have; the last run meets that, too."""
         self.clerk.learn(AT_LAST)
         self._alter(members.DROP)
         self._go_on()

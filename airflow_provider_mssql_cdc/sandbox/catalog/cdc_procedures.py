@@ -62,7 +62,14 @@ def _with_metadata(executor: Executor, database: Database, action: Callable[[], 
     return result
 
 
+def _require_edition(executor: Executor) -> None:
+    edition = executor.env.instance.version.edition
+    if not edition.has_cdc:
+        raise SqlError.of(22988, edition.text)
+
+
 def _enable_db(executor: Executor, database: Database, given: Bound) -> Result:
+    _require_edition(executor)
     catalog = executor.env.catalog(database)
     taken = {name.casefold() for name in (*catalog.schemas, *catalog.users)}
     if not database.cdc.enabled and "cdc" in taken:
@@ -100,6 +107,7 @@ def _require_enabled(database: Database) -> None:
 
 
 def _enable_table(executor: Executor, database: Database, given: Bound) -> Result:
+    _require_edition(executor)
     _require_enabled(database)
     option = "@enable_extended_ddl_handling"
     if option in given.values and executor.env.instance.version.number < (16,):

@@ -10,6 +10,7 @@ from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
 from airflow_provider_mssql_cdc.sandbox.catalog.cdc_functions import CDC_FUNCTIONS, texts_of, values_of
 from airflow_provider_mssql_cdc.sandbox.catalog.security import SECURITY_FUNCTIONS
+from airflow_provider_mssql_cdc.sandbox.catalog.tracking import TRACKING_FUNCTIONS
 from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME
@@ -163,10 +164,26 @@ def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
     return constant(lengths.get(fold(str(column))), SqlType("smallint"))
 
 
+def _column_property(env: Environment, arguments: list[Expr]) -> Expr:
+    table, column, wanted = values_of(env, arguments, "COLUMNPROPERTY")
+    tables = {each.object_id: each for each in objects.tables(env, env.current)}
+    columns = tables[table].columns if table in tables else ()
+    found = next((each for each in columns if fold(each.name) == fold(str(column))), None)
+    if found is None:
+        return constant(None, INT)
+    known = {
+        "columnid": found.column_id,
+        "allowsnull": int(found.nullable),
+        "isidentity": int(found.identity),
+        "iscomputed": int(found.computed is not None),
+        "issparse": int(found.sparse),
+    }
+    if str(wanted).casefold() not in known:
+        raise unsupported(f"COLUMNPROPERTY of {wanted}")
+    return constant(known[str(wanted).casefold()], INT)
+
+
 _SERVER: dict[str, tuple[Any, SqlType]] = {
-    "edition": ("Developer Edition (64-bit)", _NAME),
-    "engineedition": (3, INT),
-    "editionid": (-2117995310, BIGINT),
     "servername": (SERVER_NAME, _NAME),
     "machinename": (SERVER_NAME, _NAME),
     "instancename": (None, _NAME),
@@ -183,13 +200,16 @@ _SERVER: dict[str, tuple[Any, SqlType]] = {
 def _server_property(env: Environment, arguments: list[Expr]) -> Expr:
     wanted = str(values_of(env, arguments, "SERVERPROPERTY")[0]).casefold()
     version = env.instance.version
-    versions = {
-        "productversion": version.product,
-        "productmajorversion": str(version.number[0]),
-        "productlevel": version.level,
+    versions: dict[str, tuple[Any, SqlType]] = {
+        "productversion": (version.product, _NAME),
+        "productmajorversion": (str(version.number[0]), _NAME),
+        "productlevel": (version.level, _NAME),
+        "edition": (version.edition.text, _NAME),
+        "engineedition": (version.edition.engine, INT),
+        "editionid": (version.edition.number, BIGINT),
     }
     # the result is sql_variant, which the sandbox has not; it comes in the type that it holds
-    return constant(*_SERVER.get(wanted, (versions.get(wanted), _NAME)))
+    return constant(*_SERVER.get(wanted, versions.get(wanted, (None, _NAME))))
 
 
 def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
@@ -199,11 +219,12 @@ def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
         return constant(None, _NAME)
     known: dict[str, tuple[Any, SqlType]] = {
         "status": ("ONLINE", _NAME),
-        "updateability": ("READ_WRITE", _NAME),
+        "updateability": ("READ_ONLY" if database.tracking.secondary else "READ_WRITE", _NAME),
         "useraccess": ("SINGLE_USER" if database.single_user else "MULTI_USER", _NAME),
         "recovery": (database.recovery_model, _NAME),
         "collation": (database.collation, _NAME),
         "version": (957, INT),
+        "ischangetrackingenabled": (int(database.tracking.options is not None), INT),
     }
     return constant(*known.get(str(wanted).casefold(), (None, _NAME)))
 
@@ -236,6 +257,7 @@ def _caught(attribute: str, type_: SqlType) -> Callable[[Any, list[Expr]], Expr]
 
 METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     **SECURITY_FUNCTIONS,
+    **TRACKING_FUNCTIONS,
     "object_name": _object_part("name"),
     "object_schema_name": _object_part("schema"),
     "object_id": _object_id,
@@ -245,6 +267,7 @@ METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "db_name": _db_name,
     "serverproperty": _server_property,
     "col_length": _col_length,
+    "columnproperty": _column_property,
     "databasepropertyex": _database_property,
     "suser_sname": _login_name,
     "suser_name": _login_name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
@@ -20,6 +20,11 @@ from airflow_provider_mssql_cdc.sandbox.types import SqlType
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
+OBJECT_COLUMNS = (
+    "name sysname!, object_id int!, principal_id int, schema_id int!, parent_object_id int!, type char(2), "
+    "type_desc nvarchar(60), create_date datetime!, modify_date datetime!, is_ms_shipped bit!, is_published bit!, "
+    "is_schema_published bit!"
+)
 CDC_SCHEMA_ID = 100
 # the metadata tables of schema cdc and their unique indexes, the clustered one first
 METADATA: dict[str, list[tuple[str, ...]]] = {
@@ -39,6 +44,7 @@ _TYPE_NAMES = {
     "IF": "SQL_INLINE_TABLE_VALUED_FUNCTION",
     "V": "VIEW",
     "SP": "SECURITY_POLICY",
+    "IT": "INTERNAL_TABLE",
 }
 
 
@@ -77,6 +83,15 @@ class DbObject:
     def columns(self) -> tuple[ColumnDef, ...]:
         """The columns of a table."""
         return self.entry.table.columns
+
+
+def object_row(each: DbObject, schema_ids: dict[str, int]) -> list[Any]:
+    """A row of sys.objects."""
+    schema_id = schema_ids[each.schema]
+    return [
+        each.name, each.object_id, None, schema_id, each.parent, each.type.ljust(2), each.type_desc, each.created,
+        each.modified, each.is_ms_shipped, False, False,
+    ]  # fmt: skip
 
 
 def schemas(env: Environment, database: Database) -> dict[str, int]:
@@ -159,7 +174,19 @@ def all_objects(env: Environment, database: Database) -> list[DbObject]:
             found.append(DbObject(number, name, "cdc", "IF", when, when))
     catalog, when = env.catalog(database), database.created
     found += [DbObject(f.object_id, f.name, f.schema, "IF", when, when) for f in catalog.functions.values()]
+    found += internal_tables(env, database)
     return found + [DbObject(p.object_id, p.name, p.schema, "SP", when, when) for p in catalog.policies]
+
+
+def internal_tables(env: Environment, database: Database) -> list[DbObject]:
+    """The side tables of tracked tables that the session may see."""
+    catalog = env.catalog(database)
+    return [
+        DbObject(each.side, each.name, "sys", "IT", each.created, each.created, each.object_id, is_ms_shipped=True)
+        for each in catalog.tracked.values()
+        if (entry := catalog.tables.get(each.object_id)) is not None
+        and env.may_select(database, entry.table.schema, entry.table.name)
+    ]
 
 
 def _constraints(table: DbObject, entry: TableEntry) -> list[DbObject]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc, space, type_info
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Argument, Bound, Procedure, Result, bind
+from airflow_provider_mssql_cdc.sandbox.catalog.tracking_procedures import TRACKING_PROCEDURES
 from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
@@ -126,4 +127,5 @@ _PROCEDURES: dict[str, Procedure] = {
     "sp_addrolemember": Procedure("@rolename!, @membername!", _member(add=True)),
     "sp_droprolemember": Procedure("@rolename!, @membername!", _member(add=False)),
     **cdc_procedures.PROCEDURES,
+    **TRACKING_PROCEDURES,
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.catalog import state_views
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
@@ -109,18 +110,23 @@ def _sessions(env: Environment, database: Database) -> Relation:
 def _services(env: Environment, database: Database) -> Relation:
     if not env.has_server_right("VIEW SERVER SECURITY STATE"):
         raise SqlError.of(300, f"VIEW SERVER {'SECURITY ' if env.instance.version.number >= (16,) else ''}STATE")
-    return env.instance.agent.services()
+    columns, rows = env.instance.agent.services()
+    return columns, rows if env.instance.version.edition.has_cdc else rows.slice(0, 1)
 
 
 def _cdc_view(name: str) -> Callable[[Any, Database], Relation]:
     def view(env: Environment, database: Database) -> Relation:
-        _require_state(env, database)
+        require_state(env, database)
         return database.cdc.relation(name)
 
     return view
 
 
-def _require_state(env: Environment, database: Database) -> None:
+def require_state(env: Environment, database: Database) -> None:
+    """Refuse who may not see the state of a database.
+
+    :raises SqlError: 262
+    """
     if not env.permitted(database, "VIEW DATABASE PERFORMANCE STATE") and not env.has_server_right(
         "VIEW SERVER PERFORMANCE STATE"
     ):
@@ -129,7 +135,7 @@ def _require_state(env: Environment, database: Database) -> None:
 
 
 def _log_space(env: Environment, database: Database) -> Relation:
-    _require_state(env, database)
+    require_state(env, database)
     total, used = database.cdc.log_space()
     spec = (
         "database_id int, total_log_size_in_bytes bigint, used_log_space_in_bytes bigint, "
@@ -154,6 +160,8 @@ VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
     ("sys", "database_recovery_status"): _recovery,
     ("sys", "configurations"): _configurations,
     ("sys", "dm_exec_sessions"): _sessions,
+    ("sys", "dm_tran_locks"): state_views.locks,
+    ("sys", "dm_tran_active_transactions"): state_views.transactions,
     ("sys", "dm_server_services"): _services,
     ("sys", "dm_cdc_log_scan_sessions"): _cdc_view("dm_cdc_log_scan_sessions"),
     ("sys", "dm_cdc_errors"): _cdc_view("dm_cdc_errors"),
@@ -163,14 +171,6 @@ VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
     ),
     ("sys", "foreign_keys"): _empty("name sysname!, object_id int!, schema_id int!, parent_object_id int!"),
     ("sys", "views"): _empty("name sysname!, object_id int!, schema_id int!, is_ms_shipped bit!"),
-    ("sys", "change_tracking_databases"): _empty(
-        "database_id int!, is_auto_cleanup_on bit, retention_period int, retention_period_units_desc nvarchar(60), "
-        "retention_period_units tinyint, max_cleanup_version bigint"
-    ),
-    ("sys", "change_tracking_tables"): _empty(
-        "object_id int!, is_track_columns_updated_on bit, begin_version bigint, cleanup_version bigint, "
-        "min_valid_version bigint"
-    ),
 }
 
 

@@ -6,12 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox import system_types
-from airflow_provider_mssql_cdc.sandbox.catalog import information_schema, objects, policies, server_views
+from airflow_provider_mssql_cdc.sandbox.catalog import (
+    information_schema,
+    objects,
+    policies,
+    principals,
+    server_views,
+    tracking,
+)
 from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.collations.identifiers import system
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
-from airflow_provider_mssql_cdc.sandbox.engine.rights import FIXED_ROLES
-from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.tsql.definitions import object_id_of
 
 if TYPE_CHECKING:
@@ -32,12 +38,7 @@ def find(env: Environment, database: Database, schema: str, name: str) -> Relati
     return kept, rows.select([column.name for column in kept]) if lacking else rows
 
 
-_OBJECT_COLUMNS = (
-    "name sysname!, object_id int!, principal_id int, schema_id int!, parent_object_id int!, type char(2), "
-    "type_desc nvarchar(60), create_date datetime!, modify_date datetime!, is_ms_shipped bit!, is_published bit!, "
-    "is_schema_published bit!"
-)
-_TABLE_COLUMNS = _OBJECT_COLUMNS + (
+_TABLE_COLUMNS = objects.OBJECT_COLUMNS + (
     ", lob_data_space_id int!, filestream_data_space_id int, max_column_id_used int!, lock_on_bulk_load bit!, "
     "uses_ansi_nulls bit, is_replicated bit, has_replication_filter bit, is_merge_published bit, "
     "is_sync_tran_subscribed bit, has_unchecked_assembly_data bit!, text_in_row_limit int, "
@@ -49,17 +50,11 @@ _TABLE_COLUMNS = _OBJECT_COLUMNS + (
 )
 
 
-def _object_row(each: objects.DbObject, schema_ids: dict[str, int]) -> list[Any]:
-    schema_id = schema_ids[each.schema]
-    return [
-        each.name, each.object_id, None, schema_id, each.parent, each.type.ljust(2), each.type_desc, each.created,
-        each.modified, each.is_ms_shipped, False, False,
-    ]  # fmt: skip
-
-
 def _objects(env: Environment, database: Database) -> Relation:
     ids = objects.schemas(env, database)
-    return relation(_OBJECT_COLUMNS, [_object_row(each, ids) for each in objects.all_objects(env, database)])
+    return relation(
+        objects.OBJECT_COLUMNS, [objects.object_row(each, ids) for each in objects.all_objects(env, database)]
+    )
 
 
 def _tables(env: Environment, database: Database) -> Relation:
@@ -69,7 +64,7 @@ def _tables(env: Environment, database: Database) -> Relation:
         last = max((c.column_id for c in each.columns), default=0)
         data.append(
             [
-                *_object_row(each, ids), 0, None, last, False, True, False, False, False, False, False, 0, False,
+                *objects.object_row(each, ids), 0, None, last, False, True, False, False, False, False, False, 0, False,
                 each.tracked, 0, "TABLE", False, False, 0, "SCHEMA_AND_DATA", 0, "NON_TEMPORAL_TABLE",
                 None, False, False,
             ]
@@ -206,23 +201,23 @@ def _key_constraints(env: Environment, database: Database) -> Relation:
     ids = objects.schemas(env, database)
     numbers = {(each.object_id, index.name): n for each, n, index in index_rows(env, database) if index}
     data = [
-        [*_object_row(each, ids), numbers[(each.parent, each.name)], each.is_system_named, True]
+        [*objects.object_row(each, ids), numbers[(each.parent, each.name)], each.is_system_named, True]
         for each in objects.all_objects(env, database)
         if each.type in ("PK", "UQ")
     ]
-    return relation(_OBJECT_COLUMNS + ", unique_index_id int, is_system_named bit!, is_enforced bit", data)
+    return relation(objects.OBJECT_COLUMNS + ", unique_index_id int, is_system_named bit!, is_enforced bit", data)
 
 
 def _default_constraints(env: Environment, database: Database) -> Relation:
     ids = objects.schemas(env, database)
-    spec = _OBJECT_COLUMNS + ", parent_column_id int!, definition nvarchar(max), is_system_named bit!"
+    spec = objects.OBJECT_COLUMNS + ", parent_column_id int!, definition nvarchar(max), is_system_named bit!"
     data = []
     for table in objects.tables(env, database):
         for column in table.columns:
             if column.name in table.entry.default_names:
                 number = object_id_of(table.object_id, table.entry.default_names[column.name])
                 each = next(o for o in objects.all_objects(env, database) if o.object_id == number)
-                data.append([*_object_row(each, ids), column.column_id, column.default, each.is_system_named])
+                data.append([*objects.object_row(each, ids), column.column_id, column.default, each.is_system_named])
     return relation(spec, data)
 
 
@@ -261,7 +256,8 @@ def _row_counts(env: Environment, database: Database) -> list[tuple[objects.DbOb
             counts[each.object_id] = sum(b.num_rows for b in database.cdc.change_rows(each.name[:-3]))
         else:
             counts[each.object_id] = database.cdc.relation(each.name)[1].num_rows
-    return [(each, number, counts[each.object_id]) for each, number, _ in index_rows(env, database)]
+    found = [(each, number, counts[each.object_id]) for each, number, _ in index_rows(env, database)]
+    return found + tracking.row_counts(env, database)
 
 
 def _partitions(env: Environment, database: Database) -> Relation:
@@ -305,37 +301,6 @@ def _allocation_units(env: Environment, database: Database) -> Relation:
     return relation(spec, data)
 
 
-def _principals(env: Environment, database: Database) -> Relation:
-    spec = (
-        "name sysname!, principal_id int!, type char(1)!, type_desc nvarchar(60), default_schema_name "
-        "sysname, owning_principal_id int"
-    )
-    catalog = env.catalog(database)
-    data = [["public", 0, "R", "DATABASE_ROLE", None, 1], ["dbo", 1, "S", "SQL_USER", "dbo", None]]
-    data += [[name, i, "S", "SQL_USER", "dbo", None] for i, name in enumerate(catalog.users, 5)]
-    data += [[name, number, "R", "DATABASE_ROLE", None, 1] for name, number in _role_ids(catalog).items()]
-    if database.cdc.enabled:
-        data.append(["cdc", 499, "S", "SQL_USER", "cdc", None])
-    return relation(spec, data)
-
-
-def _role_ids(catalog: Catalog) -> dict[str, int]:
-    made = [name for name in catalog.roles if name not in FIXED_ROLES]
-    return {**{name: i for i, name in enumerate(made, 500)}, **FIXED_ROLES}
-
-
-def _role_members(env: Environment, database: Database) -> Relation:
-    catalog = env.catalog(database)
-    roles = _role_ids(catalog)
-    ids = {name.casefold(): i for i, name in enumerate(catalog.users, 5)}
-    ids |= {name.casefold(): number for name, number in roles.items()}
-    data = [[roles[role], ids[member.casefold()]] for role, members in catalog.roles.items() for member in members]
-    if database.cdc.enabled:
-        data.append([FIXED_ROLES["db_owner"], 499])
-    data.append([FIXED_ROLES["db_owner"], 1])
-    return relation("role_principal_id int!, member_principal_id int!", data)
-
-
 def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Relation]]:
     return {
         ("sys", "objects"): _objects,
@@ -357,13 +322,15 @@ def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Relatio
         ("sys", "partitions"): _partitions,
         ("sys", "dm_db_partition_stats"): _partition_stats,
         ("sys", "allocation_units"): _allocation_units,
-        ("sys", "database_principals"): _principals,
-        ("sys", "database_role_members"): _role_members,
+        ("sys", "database_principals"): principals.principals,
+        ("sys", "database_role_members"): principals.role_members,
+        ("sys", "database_permissions"): principals.permissions,
     }
 
 
 _VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
     **_database_views(),
     **server_views.VIEWS,
+    **tracking.TRACKING_VIEWS,
     **information_schema.VIEWS,
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from airflow_provider_mssql_cdc.sandbox.collations.names import COLLATIONS
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcBackup
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Counters, Database, Storage
+from airflow_provider_mssql_cdc.sandbox.engine.tracking.state import COMMITS, TrackingState
 
 _PATIENCE = 10.0  # seconds for open transactions to end
 _numbers = itertools.count(1)
@@ -31,6 +32,7 @@ class Backup:
     read_committed_snapshot: bool
     collation: str
     cdc: CdcBackup
+    tracking: TrackingState
 
 
 def backup(storage: Storage, database: Database) -> Backup:
@@ -54,6 +56,7 @@ def backup(storage: Storage, database: Database) -> Backup:
             database.read_committed_snapshot,
             database.collation,
             database.cdc.backup(),
+            database.tracking.state,
         )
     finally:
         database.locks.release(owner)
@@ -73,12 +76,13 @@ def restore(storage: Storage, database: Database, kept: Backup, *, keep_cdc: boo
     try:
         _copy(storage, kept.catalog, kept.duck, database.duck, instead_of=database.catalog)
         database.catalog = kept.catalog
-        database.version += 1
+        database.note_write()
         database.counters = kept.counters
         database.snapshot_isolation = kept.snapshot_isolation
         database.read_committed_snapshot = kept.read_committed_snapshot
         database.collation = kept.collation
         database.cdc.case_sensitive = COLLATIONS[kept.collation].case_sensitive
+        database.tracking.state = kept.tracking
         database.recovery_fork_guid = str(uuid.uuid4()).upper()
         same = database.name.casefold() == kept.name.casefold()
         database.cdc.restore(kept.cdc, keep=same or keep_cdc)
@@ -87,10 +91,10 @@ def restore(storage: Storage, database: Database, kept: Backup, *, keep_cdc: boo
 
 
 def _copy(storage: Storage, catalog: Catalog, source: str, target: str, *, instead_of: Catalog | None = None) -> None:
-    statements = [f"DROP TABLE {target}.main.{each.storage}" for each in (instead_of or Catalog()).tables.values()]
+    there = [] if instead_of is None else _stored(instead_of)
+    statements = [f"DROP TABLE {target}.main.{name}" for name in there]
     statements += [
-        f"CREATE TABLE {target}.main.{each.storage} AS SELECT * FROM {source}.main.{each.storage}"
-        for each in catalog.tables.values()
+        f"CREATE TABLE {target}.main.{name} AS SELECT * FROM {source}.main.{name}" for name in _stored(catalog)
     ]
     connection = storage.connect()
     connection.execute("BEGIN TRANSACTION")
@@ -98,3 +102,11 @@ def _copy(storage: Storage, catalog: Catalog, source: str, target: str, *, inste
         connection.execute(statement)
     connection.execute("COMMIT")
     connection.close()
+
+
+def _stored(catalog: Catalog) -> list[str]:
+    """What a database has in DuckDB, by name."""
+    return [
+        COMMITS, *(each.storage for each in catalog.tables.values()),
+        *(each.storage for each in catalog.tracked.values()),
+    ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
@@ -21,6 +22,29 @@ _TRUNCATION_NAMES_ITS_PLACE = 15
 """Since this version error 2628 stands in the place of 8152 (docs: what's new in SQL Server 2019)."""
 
 
+EditionName = Literal["Developer", "Express"]
+
+
+class Edition(NamedTuple):
+    """What an edition says of itself, and whether it has CDC and SQL Server Agent.
+
+    :param engine: SERVERPROPERTY('EngineEdition')
+    :param number: SERVERPROPERTY('EditionID')
+    """
+
+    text: str
+    engine: int
+    number: int
+    has_cdc: bool
+
+
+EDITIONS: dict[EditionName, Edition] = {
+    "Developer": Edition("Developer Edition (64-bit)", 3, -2117995310, True),
+    "Express": Edition("Express Edition (64-bit)", 4, -1592396055, False),
+}
+"""By name (docs: SERVERPROPERTY)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
     """A version of SQL Server, and what differs by it.
@@ -31,6 +55,7 @@ class Version:
     :param level: SERVERPROPERTY('ProductLevel')
     :param revision: the last part of its number
     :param system: that it runs on
+    :param edition: of the server
     :param update: what it becomes by ``Sandbox.upgrade``; None where there is nothing to update
     """
 
@@ -41,6 +66,7 @@ class Version:
     level: str = "RTM"
     revision: int = 1
     system: str = "Linux"
+    edition: Edition = EDITIONS["Developer"]
     update: Version | None = None
 
     @property
@@ -58,7 +84,7 @@ class Version:
         """@@VERSION"""
         return (
             f"Microsoft SQL Server {self.name} - {self.product} (X64) \n\tsandbox of airflow-provider-mssql-cdc\n"
-            f"\tDeveloper Edition (64-bit) on {self.system}"
+            f"\t{self.edition.text} on {self.system}"
         )
 
     def check_function(self, name: str) -> None:

@@ -25,6 +25,10 @@ class Point(Enum):
     SEQVAL = "the insert of a key update lies in the log before its delete"
     CLEANUP = "a run of the cleanup job is still at work when who started it goes on"
     EQUAL_KEYS = "a key that changes in case, width or blanks at the end is captured as an update, in some databases"
+    TRACKING = (
+        "beside the rows of one statement Change Tracking's version is a newer one, and a key that changed to an equal "
+        "text has its first spelling, each in some databases"
+    )
     CLOCK = "commits that follow each other have equal times, or slightly earlier ones"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import sys
 import threading
@@ -9,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
-from airflow_provider_mssql_cdc.sandbox.engine.builds import BUILDS, Version
+from airflow_provider_mssql_cdc.sandbox.engine.builds import BUILDS, EDITIONS, EditionName, Version
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
+from airflow_provider_mssql_cdc.sandbox.engine.lock_holder import LockHolder
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, Storage
 from airflow_provider_mssql_cdc.sandbox.engine.supply import Supply
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
@@ -55,12 +57,16 @@ class SessionInfo:
     """A row of sys.dm_exec_sessions.
 
     :param database: where its statements run
+    :ivar holder: of its locks and its transaction; None for a session of a job
+    :ivar sent: what its client sent last: the kind of event, and the batch or the procedure's name
     """
 
     session_id: int
     login: Login
     login_time: datetime.datetime
     database: Database
+    holder: LockHolder | None = None
+    sent: tuple[str, str] | None = None
 
 
 class Instance:
@@ -70,6 +76,7 @@ class Instance:
     :param build: a key of ``BUILDS``
     :param harshness: a kind server's if None
     :param clock_rate: seconds of the clock in one second, which counts for all that waits
+    :param edition: a key of ``EDITIONS``
     :ivar supply: statements that may happen between two reads
     :ivar piece_rows: how many rows a reader with locks reads at one moment
     :ivar between_pieces: called after each piece but the last, with the table's name and the number of pieces read
@@ -84,11 +91,14 @@ class Instance:
         build: str = "2022",
         harshness: Harshness | None = None,
         clock_rate: float = 1.0,
+        edition: EditionName = "Developer",
     ) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST_CALLS))
         if build not in BUILDS:
             raise ValueError(f"build is one of {', '.join(BUILDS)}, not {build}")
-        self.clock, self.version = clock, BUILDS[build]
+        if edition not in EDITIONS:
+            raise ValueError(f"edition is one of {', '.join(EDITIONS)}, not {edition}")
+        self.clock, self.version = clock, dataclasses.replace(BUILDS[build], edition=EDITIONS[edition])
         self.harshness = Harshness() if harshness is None else harshness
         self.storage = Storage(clock, self.version.switches, self.harshness, clock_rate)
         self.agent = Agent(
@@ -192,7 +202,7 @@ class Instance:
                 "in an availability group the update leaves change tables as they are, and what the capture does then "
                 "is not simulated"
             )
-        return self.version.update
+        return dataclasses.replace(self.version.update, edition=self.version.edition)
 
     def upgrade(self) -> None:
         """Install the update, while no session is open and the Agent is stopped.

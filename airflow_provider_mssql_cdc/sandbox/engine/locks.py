@@ -61,6 +61,7 @@ class Locks:
         self._standing: dict[object, Collection[int | None]] = {}
         self._waiting: dict[object, Callable[[], set[object]]] = {}
         self._wait_for_whole: set[object] = set()
+        self._wanted: dict[object, tuple[int | None, str]] = {}  # the table that who waits asks for, and the mode
         self._changing: dict[int, list[object]] = {}  # who changes a table's definition, or waits to, the first first
 
     def share(self, reader: object) -> None:
@@ -116,7 +117,8 @@ class Locks:
         :raises SqlError: 1222, 1205, 3617
         """
         with self._condition:
-            self._wait(owner, lambda: {self.writer(table)} - {None, owner}, _deadline(timeout), cancelled)
+            with self._asking(owner, table, "S"):
+                self._wait(owner, lambda: {self.writer(table)} - {None, owner}, _deadline(timeout), cancelled)
             self._kept_tables.setdefault(owner, set()).add(table)
 
     def keep_rows(self, owner: object, table: int, rows: Collection[int]) -> None:
@@ -172,7 +174,8 @@ class Locks:
             return found - self._wait_for_whole if found and self._has_locks(owner) else found
 
         if self._changing:
-            self.wait(owner, in_the_way, timeout, cancelled)
+            with self._asking(owner, table, "Sch-S"):
+                self.wait(owner, in_the_way, timeout, cancelled)
 
     def _before(self, owner: object, table: int) -> set[object]:
         """Who changes a table's definition, or waits to, and is not behind the owner."""
@@ -212,7 +215,9 @@ class Locks:
             if changes is not None and is_new:
                 self._changing.setdefault(changes, []).append(owner)
             try:
-                self._wait(owner, lambda: self._in_the_way(owner, table, changes), deadline, cancelled)
+                asked, mode = (changes, "Sch-M") if changes is not None else (table, "X" if table is None else "IX")
+                with self._asking(owner, asked, mode):
+                    self._wait(owner, lambda: self._in_the_way(owner, table, changes), deadline, cancelled)
                 if table is None:
                     self._whole = owner
                 else:
@@ -287,6 +292,30 @@ class Locks:
             seen |= found
             following += found
         return False
+
+    @contextmanager
+    def _asking(self, owner: object, table: int | None, mode: str) -> Iterator[None]:
+        """Note for what lock of a whole table, or of the database, an owner may have to wait meanwhile."""
+        with self._condition:
+            self._wanted[owner] = (table, mode)
+        try:
+            yield
+        finally:
+            with self._condition:
+                del self._wanted[owner]
+
+    def now(self) -> list[tuple[object, Held, tuple[int | None, str] | None]]:
+        """All who have locks or wait for one: what each has, and the table and mode that it waits for.
+
+        Of who waits for rows it is not said which. None as a table stands for the whole database.
+        """
+        with self._condition:
+            owners = {*self._tables.values(), *self._kept_tables, *self._kept_rows, *self._readers, *self._wanted}
+            owners |= {self._whole} - {None}
+            return [
+                (owner, self.held(owner), self._wanted.get(owner) if owner in self._waiting else None)
+                for owner in owners
+            ]
 
     def held(self, owner: object) -> Held:
         """What an owner has locked now."""

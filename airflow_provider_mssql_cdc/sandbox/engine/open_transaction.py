@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +14,9 @@ from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.locks import Held
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database
+from airflow_provider_mssql_cdc.sandbox.engine.tracking.rows import TrackedRows
+
+_NUMBERS = itertools.count(1)
 
 
 @dataclass(slots=True)
@@ -23,6 +27,8 @@ class Operation:
     :param touched: the rows that it writes, where it is not DDL
     :param on_commit: what happens outside DuckDB when the transaction commits
     :param on_undo: takes back what has happened outside DuckDB at once
+    :param tracked: what it is to Change Tracking
+    :param forgets: object id of the side table that it empties or drops, with what the transaction did before
     :ivar position: of the record in the log; None where the capture would not read it
     """
 
@@ -32,6 +38,8 @@ class Operation:
     touched: RowImages | None = None
     on_commit: Callable[[], None] | None = None
     on_undo: Callable[[], None] | None = None
+    tracked: TrackedRows | None = None
+    forgets: int | None = None
     position: int | None = None
 
 
@@ -60,6 +68,9 @@ class SavePoint:
 class OpenTransaction:
     """What an open transaction has done so far.
 
+    :param begin_time: when it first wrote, for the log
+    :param started: when it was begun
+    :param number: by which views of the server's state name it
     :param single: a statement that commits by itself, with one write at most
     :param tables: object ids of the tables that it has locked in its database; None among them stands for all
     :param begin: where in the log it begins to write
@@ -89,6 +100,11 @@ class OpenTransaction:
     committing: bool = False
     read: set[Database] = field(default_factory=set)
     read_changes: set[tuple[Database, str]] = field(default_factory=set)
+    started: datetime.datetime = field(init=False)
+    number: int = field(default_factory=_NUMBERS.__next__)
+
+    def __post_init__(self) -> None:
+        self.started = self.begin_time
 
     @property
     def locked_in(self) -> set[Database]:

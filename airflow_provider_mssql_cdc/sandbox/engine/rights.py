@@ -27,13 +27,21 @@ DATABASE_PERMISSIONS = frozenset(
 )
 SERVER_PERMISSIONS = frozenset({"VIEW SERVER STATE", "VIEW SERVER PERFORMANCE STATE", "VIEW SERVER SECURITY STATE"})
 OBJECT_PERMISSIONS = (
-    frozenset({"SELECT", "ALTER", "CONTROL", "EXECUTE", "REFERENCES", "VIEW DEFINITION", "UNMASK"}) | _CHANGES
+    frozenset(
+        {"SELECT", "ALTER", "CONTROL", "EXECUTE", "REFERENCES", "VIEW DEFINITION", "UNMASK", "VIEW CHANGE TRACKING"}
+    )
+    | _CHANGES
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A right on a database, a schema (``name`` is empty), an object or a column; names in lower case."""
+    """A right on a database, a schema (``name`` is empty), an object or a column; names in lower case.
+
+    :param grants: WITH GRANT OPTION
+    :param revoked: the right on the whole object does not hold for this column (docs: sys.database_permissions)
+    :param grantor: who says so, in lower case; each says his own of the same place, and a denial of anybody holds
+    """
 
     grantee: str
     permission: str
@@ -41,6 +49,9 @@ class Right:
     name: str = ""
     column: str = ""
     denied: bool = False
+    grants: bool = False
+    revoked: bool = False
+    grantor: str = "dbo"
 
     def reaches(self, schema: str, name: str, column: str) -> bool:
         """Whether it is a right on this, or on what this is part of."""
@@ -102,6 +113,12 @@ def permitted(
         right
         for right in rights
         if right.grantee in mine | {user.casefold()} and right.permission in wanted and right.reaches(*place)
+    ]
+    without = {right.grantee for right in held if right.revoked}
+    held = [
+        right
+        for right in held
+        if not right.revoked and not (right.grantee in without and right.name and not right.column)
     ]
     denied = any(right.denied for right in held) or any(permission in _DENIED.get(role, ()) for role in mine)
     granted = bool(held) or any(permission in _GRANTED.get(role, ()) for role in mine)

@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
 from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
+from airflow_provider_mssql_cdc.sandbox.engine.tracking.rows import TrackedRows
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
@@ -112,7 +113,9 @@ class RowWriter:
     def _apply(self, sql: str, rows: pa.Table | None, images: RowImages) -> None:
         # the log has the images of what is written while the table is tracked, not of what was written before
         record = images if self._database.cdc.is_tracked(self._table.object_id) else None
-        self._manager.apply(Operation(sql, rows, record, images))
+        side = self._manager.catalog(self._database).tracked.get(self._table.object_id)
+        tracked = None if side is None else TrackedRows(side, images, self._manager.context)
+        self._manager.apply(Operation(sql, rows, record, images, tracked=tracked))
 
     def _check(self, rows: pa.Table, verb: str) -> None:
         for column in self._table.columns:

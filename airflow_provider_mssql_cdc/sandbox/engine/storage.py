@@ -22,6 +22,8 @@ from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
 from airflow_provider_mssql_cdc.sandbox.engine.rights import Right
 from airflow_provider_mssql_cdc.sandbox.engine.row_security import PredicateFunction, SecurityPolicy
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.tracking.rows import CREATE_COMMITS
+from airflow_provider_mssql_cdc.sandbox.engine.tracking.state import ChangeTracking, TrackedTable
 from airflow_provider_mssql_cdc.sandbox.engine.visibility import Visibility
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
@@ -62,6 +64,7 @@ class Catalog:
 
     :param encrypted: (object id, column id) of columns of Always Encrypted; a fact, which changes no read
     :param functions: by object id
+    :param tracked: by object id the tables with Change Tracking
     """
 
     schemas: Mapping[str, int] = field(
@@ -74,6 +77,7 @@ class Catalog:
     encrypted: frozenset[tuple[int, int]] = frozenset()
     functions: Mapping[int, PredicateFunction] = field(default_factory=dict)
     policies: tuple[SecurityPolicy, ...] = ()
+    tracked: Mapping[int, TrackedTable] = field(default_factory=dict)
 
     def find(self, schema: str, name: str) -> TableEntry | None:
         """A user table by name; names compare as the current database does it."""
@@ -126,10 +130,16 @@ class Database:
             harshness=storage.harshness,
             case_sensitive=COLLATIONS[collation].case_sensitive,
         )
+        self.tracking = ChangeTracking(storage.harshness)
         self._last_rowversion = 2000
         self._row_id = 0
         self._identities: dict[int, int | None] = {}
         self._counters = threading.Lock()
+
+    def note_write(self) -> None:
+        """Something of the database is another in DuckDB from now on."""
+        with self._counters:
+            self.version += 1
 
     @property
     def counters(self) -> Counters:
@@ -240,6 +250,7 @@ class Storage:
             used = {database.database_id for database in self.databases.values()}
             database = Database(name, next(i for i in itertools.count(1) if i not in used), self, collation)
             self._connection.cursor().execute(f"ATTACH ':memory:' AS {database.duck}")
+            self._connection.cursor().execute(CREATE_COMMITS.format(database.duck))
             self.databases = {**self.databases, name.casefold(): database}
             return database
 

@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.log import Transaction
 from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import OpenTransaction, Operation, SavePoint, undo
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, Storage
 from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE
+from airflow_provider_mssql_cdc.sandbox.engine.tracking.rows import Commit, write
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
 
 
@@ -28,6 +29,8 @@ class TransactionManager(LockHolder):
     of other tables what was committed when it began, and is built again, too, where it must see what came later.
 
     ``temporary`` are the session's temporary tables by name in lower case; a rollback takes them back too.
+
+    :ivar context: what the statement that runs leaves with its changes (WITH CHANGE_TRACKING_CONTEXT)
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -35,6 +38,7 @@ class TransactionManager(LockHolder):
         self.storage = storage
         self.connection = storage.connect()
         self.temporary: Mapping[str, LocalTable] = {}
+        self.context: bytes | None = None
 
     def catalog(self, database: Database) -> Catalog:
         """A database's catalogue as this session sees it."""
@@ -149,6 +153,11 @@ class TransactionManager(LockHolder):
         if transaction.database is not database or not transaction.tables & {None, table}:
             self._see(database)
 
+    def see_commits(self, database: Database) -> None:
+        """Be ready to read versions and side tables as the last commit left them."""
+        if self.open is not None and self.open.in_duckdb and not self.open.frozen:
+            self._see(database)
+
     def _see(self, database: Database) -> None:
         assert self.open is not None
         if self.open.seen.setdefault(database.duck, database.version) != database.version:
@@ -188,6 +197,9 @@ class TransactionManager(LockHolder):
         transaction = self.open
         assert transaction is not None
         assert transaction.database is not None
+        if operation.tracked is not None and not transaction.in_duckdb:
+            transaction.single = False  # its side rows are written, too
+            self._begin_duckdb()
         if not transaction.in_duckdb:
             self._start_to_commit(transaction)  # which DuckDB does with the write
         self._run(operation)
@@ -286,11 +298,15 @@ class TransactionManager(LockHolder):
                 self._end_to_commit(transaction)
                 self.storage.visibility.wait()
                 self._start_to_commit(transaction)
+            drawn = self._track(transaction)
             if transaction.in_duckdb:
                 self.connection.execute("COMMIT")
+            if drawn is not None and database is not None:
+                database.tracking.drawn(*drawn)
             if database is not None and transaction.catalog is not None:
                 database.catalog = transaction.catalog
-                database.version += bool(transaction.operations)
+                if transaction.operations:
+                    database.note_write()
                 if transaction.begin is not None and not logged:
                     self._log(transaction, database, transaction.begin)
                 for operation in transaction.operations:
@@ -298,6 +314,21 @@ class TransactionManager(LockHolder):
                         operation.on_commit()
         finally:
             self._release(transaction)
+
+    def _track(self, transaction: OpenTransaction) -> tuple[int, int] | None:
+        """Write side rows with the next version, which nobody else can draw until this commit is over."""
+        written = [each.tracked for each in transaction.operations if each.tracked is not None]
+        if not written or transaction.database is None:
+            return None
+        before, forgotten = 0, []
+        for each in transaction.operations:
+            before += each.tracked is not None
+            if each.forgets is not None:
+                forgotten.append((each.forgets, before))
+        database, storage = transaction.database, self.storage
+        number = storage.new_transaction_id()
+        commit = Commit(number, number * 2, storage.clock())
+        return write(self.connection, database.duck, database.tracking, written, forgotten, commit)
 
     def _is_seen_late(self, transaction: OpenTransaction) -> bool:
         """Whether the capture may read the commit before the rows are seen; DDL waits for nobody to see it."""

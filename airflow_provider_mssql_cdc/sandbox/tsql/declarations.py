@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome, RowCount, SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import indexes, policies, principals, renaming, tables
+from airflow_provider_mssql_cdc.sandbox.tsql import indexes, policies, principals, renaming, tables, tracking
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import collation_of, data_type, elements
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
@@ -135,6 +135,10 @@ def _alter_database(executor: Executor, cursor: Cursor) -> None:
         raise SqlError.of(5011, database.name, state=9)
     cursor.expect("SET")
     option = cursor.name().upper()
+    if option == "CHANGE_TRACKING":
+        _require_no_transaction(executor, "ALTER DATABASE")
+        tracking.alter_database(executor, database, cursor)
+        return
     if option not in _DATABASE_OPTIONS:
         raise unsupported(f"ALTER DATABASE SET {option}", cursor.token.line)
     if option == "DELAYED_DURABILITY":
@@ -142,6 +146,7 @@ def _alter_database(executor: Executor, cursor: Cursor) -> None:
     value = next((word for word in _DATABASE_OPTIONS[option] if not word or cursor.take(word)), None)
     if value is None:
         raise syntax_error(cursor.token)
+    tracking.check_alone(cursor)
     patience = _patience(cursor)
     cursor.end()
     if option == "ALLOW_SNAPSHOT_ISOLATION":

@@ -59,6 +59,7 @@ class Environment(StatementRows):
         self.caught: list[SqlError] = []  # the error of each CATCH block that runs
         self.cancelled = threading.Event()
         self.manager.session_id = info.session_id
+        info.holder = self.manager
         self.manager.cancelled = self.cancelled.is_set
         self._reverted: list[tuple[int, Principal]] = []
         self.frozen_changes: dict[Database, ChangeReader] = {}  # of the moment that the statement reads
@@ -66,6 +67,7 @@ class Environment(StatementRows):
         # of what the statement has met, the tables of each database; None among them stands for schema cdc
         self.standing: dict[Database, set[int | None]] = {}
         self.undisturbed = False  # the statement has a lock that ends with it
+        self.newest_version: int | None = None  # what the version function answers beside older rows
         self.views: dict[tuple[str, str, str], Relation] = {}
         self._mixing: int | None = None
 

@@ -77,14 +77,19 @@ class Executor(abc.ABC):
         problem = self.env.instance.version.says(problem)
         if problem.line <= 1:
             problem.line = line
-        self.env.last_error, self.env.rowcount = problem.number, 0
+        last = problem.followed[-1] if problem.followed else problem
+        last.line = problem.line
+        self.env.last_error, self.env.rowcount = last.number, 0
         ends = isinstance(problem, Thrown | Unsupported)
         aborts = problem.number in ENDS_TRANSACTION or (self.settings.xact_abort and (problem.number != 50000 or ends))
         if is_caught(self.env, problem):
             # docs (XACT_STATE): what would have rolled the transaction back leaves it uncommittable in a TRY block
             self.env.doomed = self.env.doomed or (aborts and self.env.trancount > 0)
-            raise Caught(problem)
+            raise Caught(last)
         yield error_message(problem)
+        for each in problem.followed:
+            each.line = problem.line
+            yield error_message(each)
         if not ends and error is self._undone and problem.number in ENDS_STATEMENT:
             yield Message(3621, "The statement has been terminated.", 0)
         if aborts and self.env.trancount:

@@ -20,13 +20,14 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     RowCount,
     SqlError,
 )
-from airflow_provider_mssql_cdc.sandbox.tsql import bulk, calls, declarations, dml
+from airflow_provider_mssql_cdc.sandbox.tsql import bulk, calls, changetable, declarations, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import BatchAborted, Caught, is_caught
 from airflow_provider_mssql_cdc.sandbox.tsql.control import run_node, wait_for
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor, error_message
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.meanwhile import meanwhile
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_result
@@ -38,6 +39,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement, inserts_pr
 from airflow_provider_mssql_cdc.sandbox.tsql.select_assign import assign_rows, assigns
 from airflow_provider_mssql_cdc.sandbox.tsql.select_into import into_of, select_into
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import run_set
+from airflow_provider_mssql_cdc.sandbox.tsql.tracking_moment import moment
 from airflow_provider_mssql_cdc.sandbox.tsql.translation import translated
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -117,6 +119,7 @@ class Interpreter(Executor):
         """Run a batch with the session's variables; its outcomes, errors among them as messages."""
         try:
             block = read_batch(text)
+            changetable.check_batch(self.env, text)
         except SqlError as error:
             if is_caught(self.env, error):
                 raise Caught(error) from error
@@ -160,7 +163,8 @@ class Interpreter(Executor):
             yield self.wrote(count, "SELECT INTO")
             return
         if isinstance(tree, exp.Query):
-            yield from self._select(tree)
+            with changetable.context_of(self.context(), tree, scalar), moment(self.env, tree):
+                yield from self._select(tree)
             return
         if self.settings.fmtonly:
             return
@@ -169,7 +173,9 @@ class Interpreter(Executor):
         run = _WRITES.get(type(tree))
         if run is None:
             raise unsupported(f"the statement {tree.key.upper()}")
-        written: dml.Written = self.atomically(lambda: run(self.context(), tree), single=not tree.args.get("returning"))
+        with changetable.context_of(self.context(), tree, scalar):
+            single = not tree.args.get("returning")
+            written: dml.Written = self.atomically(lambda: run(self.context(), tree), single=single)
         if written.output is not None:
             columns, rows = written.output
             yield ResultSet(result_columns(columns), iter(rows.to_batches(65536)))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import jobs
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.engine.tracking.cleanup import clean
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
 _SCANS, _STEPS = 0.5, 0.25  # the shares of the reads
@@ -24,8 +25,11 @@ def meanwhile(env: Environment, database: Database) -> None:
         instance.agent.interject(database.cdc, scan)
     step = instance.harshness.drawn(Point.STEP)
     # a cleanup would wait for who keeps locked what it has read
-    if step is not None and step.random() < _STEPS and not database.locks.has_readers:
-        instance.agent.interject(database.cdc, step, jobs.CLEANUP)
+    if step is not None and step.random() < _STEPS:
+        if not database.locks.has_readers:
+            instance.agent.interject(database.cdc, step, jobs.CLEANUP)
+        if database.tracking.options is not None and database.tracking.options.auto_cleanup:
+            clean(instance.storage, database)
     is_committing = env.manager.open is not None and env.manager.open.committing
     # a commit that waits until it may be seen would wait for this reader's thread
     if not (env.undisturbed or is_committing or instance.storage.visibility.held):

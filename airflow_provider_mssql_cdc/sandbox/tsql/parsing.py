@@ -14,12 +14,12 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.changetable_grammar import ChangeTrackingGrammar
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import RESERVED, error_near, syntax_error, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
-_CHANGE_TRACKING = re.compile(r"\bCHANGETABLE\s*\(|\bCHANGE_TRACKING_CONTEXT\s*\(", re.IGNORECASE)
 _KEPT_PARSERS = ("CAST", "TRY_CAST", "CONVERT", "TRY_CONVERT")
 
 
@@ -50,7 +50,7 @@ class _Tokenizer(TSQL.Tokenizer):
     }
 
 
-class _Parser(TSQL.Parser):  # type: ignore[misc, valid-type]
+class _Parser(ChangeTrackingGrammar, TSQL.Parser):  # type: ignore[misc, valid-type]
     # sqlglot's own function classes fold different T-SQL functions into one and so lose their types
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -179,8 +179,6 @@ def parse(text: str, line: int = 1) -> exp.Expr:
     try:
         trees = sqlglot.parse(_named(text) if "#" in text else text, dialect=Dialect)
     except ParseError as error:
-        if _CHANGE_TRACKING.search(text):
-            raise unsupported("Change Tracking", line) from None
         detail = error.errors[0] if error.errors else {}
         near = str(detail.get("highlight") or "").strip()
         place = line + int(detail.get("line") or 1) - 1

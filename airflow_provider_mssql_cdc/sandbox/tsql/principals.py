@@ -129,6 +129,8 @@ def drop_principal(executor: Executor, cursor: Cursor) -> None:
         raise SqlError.of(15151, "drop", word, name)
     if word == "role" and catalog.roles[next(each for each in held if each.casefold() == name)]:
         raise SqlError.of(15144)
+    if any(right.grantor == name != right.grantee for right in catalog.rights):
+        raise SqlError.of(15284)
     kept = {key: value for key, value in held.items() if key.casefold() != name}
     roles = kept if word == "role" else catalog.roles
     roles = {role: frozenset(m for m in members if m.casefold() != name) for role, members in roles.items()}
@@ -168,7 +170,10 @@ def change_member(executor: Executor, role: str, member: str, *, add: bool) -> N
 
 
 def grant(executor: Executor, cursor: Cursor) -> None:
-    """GRANT | DENY | REVOKE permission [(columns)], ... [ON securable [(columns)]] TO principal, ..."""
+    """GRANT | DENY | REVOKE permission [(columns)], ... [ON securable [(columns)]] TO principal, ... [AS grantor]
+
+    :raises SqlError: 15151
+    """
     verb = cursor.tokens[0].upper
     cursor.take("GRANT", "OPTION", "FOR")
     wanted: list[tuple[str, list[str]]] = []
@@ -187,8 +192,9 @@ def grant(executor: Executor, cursor: Cursor) -> None:
     grantees = [cursor.name()]
     while cursor.take(","):
         grantees.append(cursor.name())
-    cursor.take("WITH", "GRANT", "OPTION")
+    grants = cursor.take("WITH", "GRANT", "OPTION")
     cursor.take("CASCADE")
+    grantor = cursor.name().casefold() if cursor.take("AS") else "dbo"
     cursor.end()
     for permission, columns in wanted:
         allowed = OBJECT_PERMISSIONS if schema else DATABASE_PERMISSIONS | SERVER_PERMISSIONS | OBJECT_PERMISSIONS
@@ -199,9 +205,11 @@ def grant(executor: Executor, cursor: Cursor) -> None:
                 _change_login(executor, grantee, permission, verb)
                 continue
             _check_grantee(executor, grantee)
+            _check_grantor(executor, grantor, permission, schema, name)
             for column in columns or listed or [""]:
                 place = (fold(schema), fold(name), fold(column))
-                _change_right(executor, Right(grantee.casefold(), permission, *place), verb)
+                right = Right(grantee.casefold(), permission, *place, grants=bool(grants), grantor=grantor)
+                _change_right(executor, right, verb)
 
 
 def _columns(cursor: Cursor) -> list[str]:
@@ -231,10 +239,36 @@ def _check_grantee(executor: Executor, grantee: str) -> None:
         raise SqlError.of(15151, "find", "user", grantee)
 
 
+def _check_grantor(executor: Executor, grantor: str, permission: str, schema: str, name: str) -> None:
+    """Refuse AS somebody who has not got the right on the whole object WITH GRANT OPTION."""
+    own = Right(grantor, permission, fold(schema), fold(name), grants=True)
+    if grantor != "dbo" and (not name or own not in _catalog(executor).rights):
+        raise SqlError.of(15151, "find", "object", name)
+
+
 def _change_right(executor: Executor, right: Right, verb: str) -> None:
     rights = _catalog(executor).rights
-    rights = rights - {right, dataclasses.replace(right, denied=True)}
-    if verb != "REVOKE":
+    place = right.permission, right.schema, right.name
+    handed_on = (each for each in rights if each.grantor == right.grantee)
+    if verb != "GRANT" and any((each.permission, each.schema, each.name) == place for each in handed_on):
+        raise unsupported(f"{verb} of a right that was handed on")
+    bare = dataclasses.replace(right, grants=False)
+    rights = rights - {
+        bare,
+        dataclasses.replace(bare, grants=True),
+        dataclasses.replace(bare, denied=True),
+        dataclasses.replace(bare, revoked=True),
+    }
+    whole = {dataclasses.replace(each, denied=False, grants=False) for each in rights if not each.column}
+    if verb == "REVOKE" and right.column and dataclasses.replace(bare, column="") in whole:
+        rights = rights | {dataclasses.replace(bare, revoked=True)}
+    elif verb == "REVOKE":
+        rights = frozenset(
+            each
+            for each in rights
+            if right.column or each != dataclasses.replace(bare, revoked=True, column=each.column)
+        )
+    else:
         rights = rights | {dataclasses.replace(right, denied=verb == "DENY")}
     _change(executor, rights=rights)
 

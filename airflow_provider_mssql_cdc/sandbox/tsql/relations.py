@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from airflow_provider_mssql_cdc.sandbox.catalog import changes, views
+from airflow_provider_mssql_cdc.sandbox.catalog import changes, state_views, views
 from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold, system
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import stored_name
@@ -17,6 +17,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import PieceReader, Wa
 from airflow_provider_mssql_cdc.sandbox.tsql.meanwhile import meanwhile
 from airflow_provider_mssql_cdc.sandbox.tsql.reads import Reads, how
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import Range, Relation
+
+_OF_SESSIONS = ("dm_exec_", "dm_tran_")
+"""What the names of views begin with that tell of sessions, not of a database: they wait for nobody."""
 
 
 def relation(
@@ -65,7 +68,8 @@ def relation(
     key = (database.name, *system(schema, parts[2]))
     if key not in env.views:
         meanwhile(env, database)
-        env.manager.wait_for_ddl(database, lambda catalog: True)
+        if not key[2].startswith(_OF_SESSIONS):
+            env.manager.wait_for_ddl(database, lambda catalog: True)
         view = views.find(env, database, schema, parts[2])
         if view is None:
             raise _unknown(database, parts, schema)
@@ -111,6 +115,8 @@ def table_function(
     :param late: see ``Context.late``
     """
     database = env.database_named(parts[0])
+    if system(parts[1] or "dbo", parts[2]) == ("sys", state_views.INPUT_BUFFER):
+        return env.arrow_relation(*state_views.input_buffer(env, arguments))
     found = changes.change_function(env, database, parts[1] or "sys", parts[2], arguments, late)
     if found is None:
         if row_security.find_function(env.catalog(database), parts[1] or "dbo", parts[2]) is not None:

@@ -11,6 +11,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, Token, syntax_error, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
+from airflow_provider_mssql_cdc.sandbox.tsql.tracking_options import check
 
 STARTERS = frozenset((
     "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "DECLARE", "SET", "IF", "BEGIN", "EXEC", "EXECUTE",
@@ -214,7 +215,7 @@ _PERMISSIONS = frozenset({"GRANT", "REVOKE", "DENY"})
 _DROPPED = frozenset({
     "USER", "ROLE", "TABLE", "INDEX", "SCHEMA", "DATABASE", "COLUMN", "CONSTRAINT", "DROP", "FUNCTION", "POLICY",
 })  # fmt: skip
-_ACTIONS = frozenset({"ADD", "ALTER", "DROP", "SET", "SWITCH", "MODIFY"})
+_ACTIONS = frozenset({"ADD", "ALTER", "DROP", "SET", "SWITCH", "MODIFY", "ENABLE", "DISABLE"})
 
 
 def _continues(outer: list[str], word: str, following: Token) -> bool:
@@ -293,6 +294,8 @@ def _statement(cursor: Cursor, verb: str = "") -> Statement:
         parse(statement.text, statement.line)
     elif statement.verb == "DECLARE" and tokens[-1].kind != "variable" and tokens[1:2] and tokens[1].is_name:
         raise unsupported("DECLARE of a cursor", statement.line)
+    elif outer[:2] == ["ALTER", "DATABASE"] and "CHANGE_TRACKING" in outer:
+        check(statement.cursor())
     elif statement.verb in _LACKING:
         raise unsupported(statement.verb, statement.line)
     return statement

@@ -69,11 +69,14 @@ class SqlSession:
 
     def batch(self, text: str) -> Iterator[Outcome]:
         """Run a batch of T-SQL."""
+        self._env.info.sent = ("Language Event", text)
         self._env.variables = {}
         yield from self._guarded(lambda: self._interpreter.run(text))
 
     def rpc(self, procedure: str | int, parameters: list[Parameter]) -> Iterator[Outcome]:
         """Call a procedure."""
+        name = procedure if isinstance(procedure, str) else calls.SPECIAL_PROCEDURES.get(procedure, "")
+        self._env.info.sent = ("RPC Event", name)
         self._env.variables = {}
         yield from self._guarded(lambda: calls.rpc(self._interpreter, procedure, parameters))
 

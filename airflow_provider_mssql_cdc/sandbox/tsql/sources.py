@@ -10,6 +10,7 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import masks, operators, relations
+from airflow_provider_mssql_cdc.sandbox.tsql.changetable import changetable, is_changetable
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
@@ -136,6 +137,9 @@ def from_clause(
 
 def _applied(ctx: Context, scope: Scope, node: exp.Lateral, clause: FromClause) -> str:
     """The right side of APPLY, which sees what stands on its left."""
+    if is_changetable(node.this):
+        left = Scope(list(scope.sources), scope.parent, scope.ctes)
+        return _changes(ctx, scope, left, node.this, clause)
     if not isinstance(node.this, exp.Subquery) or not node.alias:
         raise unsupported("APPLY other than of a query in parentheses with an alias")
     inner = Scope(parent=scope, ctes=scope.ctes)
@@ -163,6 +167,8 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     if not isinstance(node, exp.Table):
         raise unsupported(f"{node.key} in FROM")
     only(node, "this", "db", "catalog", "alias", "hints", "joins", "sample")
+    if is_changetable(node):
+        return _changes(ctx, scope, Scope(parent=scope.parent, ctes=scope.ctes), node, clause)
     hints = _hints(node)
     name = node.alias or node.name
     if isinstance(node.this, exp.Anonymous):
@@ -178,6 +184,11 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     if node.args.get("sample"):
         relation = _sampled(ctx, relation, node.args["sample"])
     return _place(scope, node, relation, alias, name, clause)
+
+
+def _changes(ctx: Context, scope: Scope, seen: Scope, node: exp.Table, clause: FromClause) -> str:
+    relation = changetable(ctx, seen, node, scalar)
+    return _place(scope, node, relation, ctx.alias(), node.alias, clause)
 
 
 def _sampled(ctx: Context, relation: Relation, sample: exp.Expr) -> Relation:

@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml, row_security
+from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml, row_security, tracking
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
@@ -158,7 +158,7 @@ def local_table(executor: Executor, name: str, spec: TableSpec) -> LocalTable:
 
 
 def alter_table(executor: Executor, cursor: Cursor) -> None:
-    """ALTER TABLE ... ADD, DROP COLUMN, DROP CONSTRAINT, ALTER COLUMN"""
+    """ALTER TABLE ... ADD, DROP COLUMN, DROP CONSTRAINT, ALTER COLUMN, ENABLE and DISABLE CHANGE_TRACKING"""
     parts = parts_of(cursor)
     if not cursor.take("WITH", "CHECK"):
         cursor.take("WITH", "NOCHECK")
@@ -168,6 +168,8 @@ def alter_table(executor: Executor, cursor: Cursor) -> None:
         _add(executor, place, elements(cursor), text)
     elif cursor.take("DROP"):
         _drop(executor, place, cursor, text)
+    elif cursor.at("ENABLE", "CHANGE_TRACKING") or cursor.at("DISABLE", "CHANGE_TRACKING"):
+        tracking.alter_table(executor, place, cursor, enable=cursor.next().upper == "ENABLE")
     elif cursor.take("ALTER", "COLUMN"):
         _alter_column(executor, place, cursor, text)
     else:
@@ -288,6 +290,7 @@ def _drop(executor: Executor, place: Place, cursor: Cursor, text: str) -> None:
             if changed is None and not lenient:
                 raise SqlError.of(3728, name)
             after = changed or after
+            tracking.check_drop_constraint(catalog, entry, after)
         elif not lenient or after.table.column(name) is not None:
             after, sql = definitions.drop_column(after, name, now)
             sqls.append(sql)
@@ -372,7 +375,8 @@ def drop_table(executor: Executor, cursor: Cursor) -> None:
         operation = Operation(
             f"DROP TABLE {stored_name(database, entry)}", on_commit=lambda: database.cdc.drop_table(object_id)
         )
-        define(executor, dataclasses.replace(catalog, tables=left, rights=rights), operation)
+        catalog = dataclasses.replace(catalog, tables=left, rights=rights)
+        define(executor, *tracking.dropped_with(database, catalog, object_id, operation))
 
     for each in names:
         executor.atomically(lambda each=each: action(each))  # type: ignore[misc]
@@ -391,4 +395,5 @@ def truncate_table(executor: Executor, cursor: Cursor) -> None:
     database.cdc.check_ddl(entry.table, None, "truncate")
     object_id = entry.table.object_id
     sql = f"DELETE FROM {stored_name(database, entry)}"
-    define(executor, catalog, Operation(sql, on_commit=lambda: database.reset_identity(object_id)))
+    operation = Operation(sql, on_commit=lambda: database.reset_identity(object_id))
+    define(executor, *tracking.truncated_with(database, catalog, object_id, operation))

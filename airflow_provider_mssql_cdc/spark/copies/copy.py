@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.core.conditions import Condition
 from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt
+from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt
 from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.files import Parquet

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, OPERATIONS, check_history_key
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID, TargetColumn
+from airflow_provider_mssql_cdc.core.entry_values import CHANGED
 from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
@@ -136,10 +137,10 @@ class History(SinkRows):
         names: Sequence[str],
         window: Window,
     ) -> Write:
-        """Rows of which the newest image says something else, as ``R``."""
+        """Rows of which the newest image says something else, or all, as ``R``."""
         key, now = self.table.key, self.now(target_rows)
-        values = values_of(there, key, names)
-        rows = with_values(now, values, key, names, only_others=True)
+        only_others = self.table.spec.history_fill == CHANGED
+        rows = with_values(now, values_of(there, key, names), key, names, only_others=only_others)
         rows = rows.withColumn("_unknown", F.array_except("_unknown", F.array(*map(F.lit, names))))
         return Write(self.at_low(rows, window.upto))
 

@@ -333,9 +333,13 @@ class TableRows:
 
     @property
     def _kept(self) -> list[TargetColumn]:
-        """The columns that the table no longer has; not those that show the same for every value."""
-        mappings = [mapping for mapping in self.mappings if mapping.column.kept and mapping.select]
-        return [target for mapping in mappings for target in mapping.targets]
+        """The columns that the table no longer has, or not in their type; not those that show one value for all."""
+        return [
+            target
+            for mapping in self.mappings
+            for target in mapping.targets
+            if target.former or (mapping.column.kept and mapping.select)
+        ]
 
     def _with_kept(self, rows: DataFrame, now: DataFrame) -> DataFrame:
         """The table's rows with what a target holds in the columns that the table no longer has."""

@@ -106,10 +106,26 @@ class TargetTable(Protocol):
     def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
         """How the table's columns differ from those that a load writes; None where they do not."""
 
+    def expect(self, columns: Sequence[TargetColumn]) -> None:
+        """Get ready for columns that the next commit brings, before rows are read for it. Nobody sees them yet."""
+
     def finish(self, columns: Sequence[TargetColumn]) -> None:
         """Show the columns that the newest commit with a marker brought, should it have been killed before that.
 
         :param columns: of the load that made it
+        """
+
+    def widen(self, columns: Sequence[TargetColumn]) -> None:
+        """Give columns of the table types that hold each value of theirs as it is.
+
+        :raises TargetError: if the table cannot have these
+        """
+
+    def rename(self, columns: Mapping[str, str]) -> None:
+        """Give columns other names: rows that are read from now on have these.
+
+        :param columns: name to the one that it gets; none of these is there
+        :raises TargetError: if the table cannot have these
         """
 
     def keep_schema(self, schema: KeptSchema) -> bool:

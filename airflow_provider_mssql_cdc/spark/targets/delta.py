@@ -141,7 +141,7 @@ class DeltaTable(LakeTable):
         """The rows that the table held then."""
         if state.snapshot is None:
             return self._session.table(self.sql_name).limit(0)
-        return self._rows_at(state.snapshot)
+        return self.named(self._rows_at(state.snapshot))
 
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
         """Write with the transaction version that follows on ``state``: of several writers, the log lets one have it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +14,7 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, from_properties, properties
 from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.targets import Opening, State
-from airflow_provider_mssql_cdc.spark.targets.sql import text
+from airflow_provider_mssql_cdc.spark.targets.sql import rename, text, widen
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,9 @@ class FileTable:
     """
 
     _DEFAULT_PROPERTIES: ClassVar[Mapping[str, str]] = {}
+
+    _renamed: Mapping[str, str] = MappingProxyType({})
+    """What columns are called that have got other names since the job began; by the name of then."""
 
     def __init__(
         self,
@@ -56,11 +60,20 @@ class FileTable:
         """The name for people."""
         return display_name(self._name)
 
+    def expect(self, columns: Sequence[TargetColumn]) -> None:
+        """Nothing: columns come with the commit itself."""
+
     def finish(self, columns: Sequence[TargetColumn]) -> None:
         """Nothing: columns come with the commit itself."""
 
     def _open(self) -> None:
         """What a format does first."""
+
+    def _note(self, columns: Mapping[str, str]) -> None:
+        """Note columns that get other names, or get theirs back."""
+        undone = {new: old for old, new in columns.items() if self._renamed.get(new) == old}
+        anew = {old: new for old, new in columns.items() if new not in undone}
+        self._renamed = {**{old: new for old, new in self._renamed.items() if old not in undone}, **anew}
 
 
 class LakeTable(FileTable, abc.ABC):
@@ -82,6 +95,20 @@ class LakeTable(FileTable, abc.ABC):
     def rows_of(self, state: State, keys: Callable[[], DataFrame | None]) -> DataFrame:
         """All of them: files have no index, and Spark joins what it looks up where they are read."""
         return self.rows(state)
+
+    def widen(self, columns: Sequence[TargetColumn]) -> None:
+        """Alter the columns, one after the other: no value changes by it."""
+        widen(self._session, self.sql_name, columns, self.name)
+
+    def rename(self, columns: Mapping[str, str]) -> None:
+        """Rename the columns, one after the other."""
+        rename(self._session, self.sql_name, columns, self.name)
+        self._note(columns)
+
+    def named(self, rows: DataFrame) -> DataFrame:
+        """Rows of the table as it was before columns were renamed here, with the names that these have now."""
+        has = {*rows.columns}
+        return rows.withColumnsRenamed({old: new for old, new in self._renamed.items() if new not in has})
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the table's properties, which it gets now or when it is made."""

@@ -99,6 +99,10 @@ class IcebergTable(LakeTable):
         """How the table's columns differ from those that a load writes; None where they do not."""
         return difference(self._session, self.sql_name, columns, _ICEBERG_TYPES, PREFIX)
 
+    def expect(self, columns: Sequence[TargetColumn]) -> None:
+        """Add columns by other names: what Spark has read before a column is there, it does not write any more."""
+        self._added.add(columns)
+
     def finish(self, columns: Sequence[TargetColumn]) -> None:
         """Give columns that main has the values of their names, one after the other."""
         self._added.finish(columns)
@@ -173,7 +177,6 @@ class IcebergTable(LakeTable):
         properties = {MARKER: json.dumps(to_data(marker))} if marker else {}
         if write.adds and self._history()[0].get("main") != state.snapshot:
             return False
-        self._added.add(write.adds)
         with self._branch(state) as branch:
             # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.
             if branch is None or (state.snapshot is None and "main" in self._history()[0]):

@@ -33,6 +33,9 @@ class AddedColumns:
         """Add columns that the next commit to main brings, under names that say so."""
         there = dict(self.session.table(self.table).dtypes) if columns else {}
         for column in columns:
+            if column.name in there:
+                # another run has brought it meanwhile, and this one's commit is refused
+                continue
             name, type_ = PREFIX + column.name, self.types.get(column.type, column.type)
             if name in there and there[name] != self.session.createDataFrame([], f"c {type_}").dtypes[0][1]:
                 # of another column of that name, which the source has dropped since

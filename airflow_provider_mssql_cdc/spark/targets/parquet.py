@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
 from airflow_provider_mssql_cdc.spark.targets.sql import quoted
 
 VERSION = 2
+_RENAMING = 3
+"""The version of manifests that rename columns."""
 
 _LOCAL = "file:///"
 MANIFESTS, DATA = "_manifests", "data"
@@ -44,6 +47,7 @@ class Manifest:
     :param files: what this commit added, relative to the table's folder
     :param marker: None where the commit proves nothing about positions
     :param schema: canonical JSON of the schema that the marker names, where no manifest before has it
+    :param renamed: columns of the manifest before that have other names from here on: that one, and the one of here
     """
 
     number: int
@@ -54,6 +58,7 @@ class Manifest:
     spec_id: str
     made_at: float
     schema: str | None = None
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 def read_history(session: SparkSession, folder: str, table: str) -> DataFrame:
@@ -93,8 +98,16 @@ class ParquetTable(FileTable):
 
     def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
         """How the table's columns differ from those that a load writes; None where they do not."""
-        expected, found = {column.name: column.type for column in columns}, dict(self._known()[-1].columns)
+        expected, found = {column.name: column.type for column in columns}, self._columns(self._known())
         return None if found == expected else Difference(expected, found)
+
+    def widen(self, columns: Sequence[TargetColumn]) -> None:
+        """Read files of before with these types, from the next manifest on."""
+        self._wider |= {column.name: column.type for column in columns}
+
+    def rename(self, columns: Mapping[str, str]) -> None:
+        """Read files of before by these names, from the next manifest on."""
+        self._note(columns)
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the manifest of the next commit that has a marker."""
@@ -121,7 +134,7 @@ class ParquetTable(FileTable):
     def rows(self, state: State) -> DataFrame:
         """The rows that the table held then."""
         manifests = [m for m in self._known() if m.number <= (state.snapshot or 0)]
-        return _rows(self._session, self._path, manifests)
+        return _rows(self._session, self._path, manifests).withColumnsRenamed(self._renames(manifests))
 
     def rows_of(self, state: State, keys: Callable[[], DataFrame | None]) -> DataFrame:
         """All of them: files have no index."""
@@ -137,7 +150,7 @@ class ParquetTable(FileTable):
         # a table that did not exist was made meanwhile, without rows
         last = state.snapshot or 0
         known = [manifest for manifest in self._known() if manifest.number <= last]
-        columns = (*known[-1].columns, *((column.name, column.type) for column in write.adds))
+        columns = (*self._columns(known).items(), *((column.name, column.type) for column in write.adds))
         attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
         folder = self._path / DATA / attempt
         # what becomes of it is not known if making the manifest fails: then a later job removes the files, or none does
@@ -148,7 +161,8 @@ class ParquetTable(FileTable):
             files = tuple(f"{DATA}/{attempt}/{Path(file).name}" for file in written.files)
             done = None
             schema = self._kept if marker is not None else None
-            done = self._make(Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time(), schema))
+            manifest = Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time(), schema)
+            done = self._make(dataclasses.replace(manifest, renamed=tuple(self._renames(known).items())))
         finally:
             if done is False:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -173,6 +187,17 @@ class ParquetTable(FileTable):
         if self._partition_by or self._properties:
             raise TargetError(f"{self.name}: Parquet files have neither partition_by nor table_properties.")
         self._path = _path(*self._name)
+        self._wider: dict[str, str] = {}
+
+    def _columns(self, manifests: Sequence[Manifest]) -> dict[str, str]:
+        """The columns from the next manifest on, each with its type."""
+        names = self._renames(manifests)
+        return {names.get(name, name): type_ for name, type_ in manifests[-1].columns} | self._wider
+
+    def _renames(self, manifests: Sequence[Manifest]) -> dict[str, str]:
+        """The columns that get other names with the next manifest: another run may have given them."""
+        has = {name for name, _ in manifests[-1].columns}
+        return {old: new for old, new in self._renamed.items() if old in has and new not in has}
 
     def _known(self) -> list[Manifest]:
         """The manifests of a table that was there before.
@@ -239,15 +264,15 @@ def _manifests(path: Path) -> list[Manifest]:
     for number, file in enumerate(_listed(path / MANIFESTS)):
         try:
             data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            if data["version"] > VERSION:
+            if data["version"] > _RENAMING:
                 raise NewerFormatError(
-                    f"the manifest {file} has version {data['version']}, and this package reads up to {VERSION}.",
+                    f"the manifest {file} has version {data['version']}, and this package reads up to {_RENAMING}.",
                     advice="Upgrade airflow-provider-mssql-cdc wherever this task and its Spark jobs run.",
                 )
             marker = from_data(Marker, data["marker"]) if data["marker"] else None
-            columns = tuple((name, type_) for name, type_ in data["columns"])
+            pairs = {key: tuple(map(tuple, data.get(key, ()))) for key in ("columns", "renamed")}
             known = {field.name: data[field.name] for field in dataclasses.fields(Manifest) if field.name in data}
-            manifest = Manifest(**{**known, "marker": marker, "columns": columns, "files": tuple(data["files"])})
+            manifest = Manifest(**{**known, **pairs, "marker": marker, "files": tuple(data["files"])})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise TargetError(f"{file} is no manifest that can be read: {error!r}.", advice=_RESTORE) from error
         if manifest.number != number:
@@ -269,16 +294,37 @@ _RESTORE = "Restore the folder as a whole, or load the table anew after `mssql-c
 
 
 def _rows(session: SparkSession, path: Path, manifests: Sequence[Manifest]) -> DataFrame:
-    schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in manifests[-1].columns)
-    files = [path / file for manifest in manifests for file in manifest.files]
-    for file in files:
+    """The rows of all manifests, with the columns of the last one."""
+    for file in (path / file for manifest in manifests for file in manifest.files):
         if not file.exists():
             raise TargetError(f"{file} is missing, which a manifest of {path.name} names.", advice=_RESTORE)
-    if not files:
-        return session.createDataFrame([], schema)
-    return session.read.schema(schema).parquet(*(no_pattern(f"file://{file}") for file in files))
+    # what each column is called in the files that come next, from the newest on
+    called = {name: name for name, _ in manifests[-1].columns}
+    parts: list[tuple[dict[str, str], list[str]]] = [(called, [])]
+    for manifest in reversed(manifests):
+        parts[-1][1].extend(no_pattern(f"file://{path / file}") for file in manifest.files)
+        if manifest.renamed:
+            before = {name: name for name, _ in manifests[manifest.predecessor or 0].columns}
+            before |= {new: before.pop(old) for old, new in manifest.renamed if old in before}
+            parts.append(({now: before[there] for now, there in parts[-1][0].items() if there in before}, []))
+    types = dict(manifests[-1].columns)
+    read = [
+        session.read.schema(", ".join(f"{quoted(called[name])} {types[name]}" for name in types if name in called))
+        .parquet(*files)
+        .withColumnsRenamed({there: now for now, there in called.items()})
+        for called, files in parts
+        if files
+    ]
+    if not read:
+        return session.createDataFrame([], ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items()))
+    rows = functools.reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), read)
+    return rows.select(*map(quoted, types))
 
 
 def _plain(manifest: Manifest) -> dict[str, Any]:
     data = {field.name: getattr(manifest, field.name) for field in dataclasses.fields(manifest)}
-    return {**data, "version": VERSION, "marker": to_data(manifest.marker) if manifest.marker else None}
+    return {
+        **data,
+        "version": _RENAMING if manifest.renamed else VERSION,
+        "marker": to_data(manifest.marker) if manifest.marker else None,
+    }

@@ -10,10 +10,12 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING
 from airflow_provider_mssql_cdc.spark.targets import Difference, Write
 
 
@@ -45,6 +47,9 @@ def unpacked(text: str) -> Any:
 
 
 log = logging.getLogger(__name__)
+
+TYPE_WIDENING = "delta.enableTypeWidening"
+"""Table property of Delta: columns may get wider types, for readers that know of it."""
 
 PROBE = "mssql_cdc_probe_"
 """Begins the name of a table that is made to see whether one can be made."""
@@ -145,16 +150,60 @@ def difference(
     return None if expected == found else Difference(expected, found)
 
 
-def different_columns(name: str, difference: Difference) -> TargetError:
+def widen(session: SparkSession, target: str, columns: Sequence[TargetColumn], name: str) -> None:
+    """Give columns types that hold each value of theirs as it is; one statement for each, which may run twice.
+
+    :param target: the table in Spark SQL
+    :param name: the table for people
+    :raises TargetError: if the table cannot have these
+    """
+    for column in columns:
+        try:
+            session.sql(f"ALTER TABLE {target} ALTER COLUMN {quoted(column.name)} TYPE {column.type}").collect()
+        except AnalysisException as error:
+            raise TargetError(
+                f"{name} cannot hold column {column.name} as {column.type}, its type in the source by now: "
+                f"{str(error).splitlines()[0]}",
+                advice=f"A Delta table takes it once it has the property {TYPE_WIDENING} = true, which locks out "
+                "readers that do not know of it (docs: Delta type widening). Else load into another table.",
+            ) from error
+
+
+def rename(session: SparkSession, target: str, columns: Mapping[str, str], name: str) -> None:
+    """Give columns other names, one statement for each.
+
+    :param target: the table in Spark SQL
+    :param columns: name to the one that it gets
+    :param name: the table for people
+    :raises TargetError: if the table cannot have these
+    """
+    for old, new in columns.items():
+        try:
+            session.sql(f"ALTER TABLE {target} RENAME COLUMN {quoted(old)} TO {quoted(new)}").collect()
+        except AnalysisException as error:
+            raise TargetError(
+                f"{name} cannot rename column {old} to {new}, as it is called in the source by now: "
+                f"{str(error).splitlines()[0]}",
+                advice="Where another run has just renamed it, run the task again. A Delta table renames columns once "
+                f"it has the property {COLUMN_MAPPING} = name, which locks out readers that do not know of it (docs: "
+                "Delta column mapping). Else load into another table.",
+            ) from error
+
+
+def different_columns(name: str, difference: Difference, *, is_new: bool = False) -> TargetError:
     """The error of a table whose columns are not the expected ones.
 
     :param name: the table for people
+    :param is_new: it has no rows, and no load has ever committed to it
     """
     expected, found = difference.expected, difference.found
     missing = {column: type_ for column, type_ in expected.items() if column not in found}
     extra = {column: type_ for column, type_ in found.items() if column not in expected}
     others = {c: t for c, t in expected.items() if c in found and found[c] != t}
     said, advice = [], []
+    if is_new:
+        # as a run leaves it that is killed before its first commit
+        advice.append("It is empty, and was never loaded: drop it, and the next run makes it with the columns of now.")
     if missing:
         said.append(f"missing: {_listed(missing)}")
     if extra:

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.cli.demo import captured, members
 from airflow_provider_mssql_cdc.cli.demo.compare import read_source
-from airflow_provider_mssql_cdc.cli.demo.members import AT_FIRST, AT_LAST, FAX, GROWN
+from airflow_provider_mssql_cdc.cli.demo.members import ADDED, AT_FIRST, AT_LAST, FAX, GROWN
 from airflow_provider_mssql_cdc.cli.demo.schema_change import read_by, said
 from airflow_provider_mssql_cdc.sandbox import Sandbox
 
@@ -38,7 +38,7 @@ def test_an_instance_has_the_columns_of_its_time_and_a_dropped_one_is_null_from_
     clerk.change(10)
     for statement in members.ADD:
         server.execute(statement)
-    clerk.learn(GROWN)
+    clerk.learn(ADDED)
     clerk.change(10)
     server.step()
     with connect() as connection:
@@ -48,6 +48,9 @@ def test_an_instance_has_the_columns_of_its_time_and_a_dropped_one_is_null_from_
         server.step()
         assert captured.events(connection, first, GROWN) == before
     server.execute(SECOND)
+    clerk.change(10)
+    server.execute(members.WIDEN)
+    clerk.learn(GROWN)
     clerk.change(10)
     clerk.learn(AT_LAST)
     server.execute(members.DROP)
@@ -64,6 +67,8 @@ def test_an_instance_has_the_columns_of_its_time_and_a_dropped_one_is_null_from_
     assert min(event[0] for event in older) < both[1].since <= min(event[0] for event in newer) < end
     assert {event[names.index("credit")] for event in older} == {None}
     assert None not in {event[names.index("credit")] for event in newer}
+    points = [event[names.index("points")] for event in sorted(newer, key=lambda event: event[0])]
+    assert points[0] < 2**31 < max(points)
     fax = names.index("fax")
     assert {event[fax] for event in newer if event[0] > end} == {None}
     assert len({event[fax] for event in newer if event[0] < end}) > 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -16,6 +17,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.cli import main
 from airflow_provider_mssql_cdc.cli.demo import (
+    airflow_home,
     command,
     copying,
     lake,
@@ -58,12 +60,33 @@ def left_over(mark):
     return found
 
 
+@pytest.fixture
+def mark(tmp_path, monkeypatch):
+    """The mark of all processes that the test's demo starts. A DAG run that comes to no end tells where it stands."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv(MARK, mark)
+    monkeypatch.setenv("PYTHONFAULTHANDLER", "1")
+
+    def abort():
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                if process.environ().get(MARK) == mark and airflow_home.RUNNER in process.cmdline():
+                    process.send_signal(signal.SIGABRT)
+
+    timer = threading.Timer(1200, abort)
+    timer.start()
+    yield mark
+    timer.cancel()
+    for log in tmp_path.rglob("airflow.log"):
+        print("\n".join(log.read_text(errors="replace").splitlines()[-150:]))
+
+
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
 def test_whatever_is_killed_both_sides_are_equal_and_one_corrupted_cell_of_the_lake_is_found(
-    tmp_path, monkeypatch, capsys, own_handlers
+    tmp_path, monkeypatch, capsys, own_handlers, mark
 ):
-    kept, summary, mark, as_loaded = tmp_path / "kept", tmp_path / "summary.json", uuid.uuid4().hex, []
+    kept, summary, as_loaded = tmp_path / "kept", tmp_path / "summary.json", []
     compare = play.Demo.compare
 
     def compare_twice(demo):
@@ -73,7 +96,6 @@ def test_whatever_is_killed_both_sides_are_equal_and_one_corrupted_cell_of_the_l
 
     monkeypatch.setattr(play.Demo, "compare", compare_twice)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
-    monkeypatch.setenv(MARK, mark)
     words = ["--scenario", "crash", "--rows", "2000", "--json", str(summary), "--keep", str(kept)]
     code = main(["demo", *words])
     out, err = capsys.readouterr()
@@ -127,9 +149,9 @@ def clean_environment():
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
 def test_one_table_goes_into_every_target_and_shape_and_one_corrupted_cell_is_found(
-    tmp_path, monkeypatch, capsys, own_handlers
+    tmp_path, monkeypatch, capsys, own_handlers, mark
 ):
-    kept, summary, corrupted, mark = tmp_path / "kept", tmp_path / "summary.json", {}, uuid.uuid4().hex
+    kept, summary, corrupted = tmp_path / "kept", tmp_path / "summary.json", {}
     compare = targets.Targets.compare
 
     def corrupt_and_compare(demo):
@@ -140,7 +162,6 @@ def test_one_table_goes_into_every_target_and_shape_and_one_corrupted_cell_is_fo
         return results
 
     monkeypatch.setattr(targets.Targets, "compare", corrupt_and_compare)
-    monkeypatch.setenv(MARK, mark)
     words = ["--scenario", "targets", "--rows", "200", "--json", str(summary), "--keep", str(kept)]
     code = main(["demo", *words])
     out, err = capsys.readouterr()
@@ -183,9 +204,9 @@ def test_one_table_goes_into_every_target_and_shape_and_one_corrupted_cell_is_fo
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
 def test_a_big_table_is_copied_over_many_runs_and_a_gap_heals_and_one_corrupted_cell_is_found(
-    tmp_path, monkeypatch, capsys, own_handlers
+    tmp_path, monkeypatch, capsys, own_handlers, mark
 ):
-    kept, summary, mark, as_loaded = tmp_path / "kept", tmp_path / "summary.json", uuid.uuid4().hex, []
+    kept, summary, as_loaded = tmp_path / "kept", tmp_path / "summary.json", []
     compare = copying.Copying.compare
 
     def compare_twice(demo):
@@ -195,7 +216,6 @@ def test_a_big_table_is_copied_over_many_runs_and_a_gap_heals_and_one_corrupted_
         return compare(demo)
 
     monkeypatch.setattr(copying.Copying, "compare", compare_twice)
-    monkeypatch.setenv(MARK, mark)
     words = ["--scenario", "copy", "--rows", "8000", "--json", str(summary), "--keep", str(kept)]
     code = main(["demo", *words])
     out, err = capsys.readouterr()
@@ -215,9 +235,9 @@ def test_a_big_table_is_copied_over_many_runs_and_a_gap_heals_and_one_corrupted_
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
 def test_columns_come_and_go_while_a_writer_writes_and_one_corrupted_cell_is_found(
-    tmp_path, monkeypatch, capsys, own_handlers
+    tmp_path, monkeypatch, capsys, own_handlers, mark
 ):
-    summary, mark, as_loaded = tmp_path / "summary.json", uuid.uuid4().hex, []
+    summary, as_loaded = tmp_path / "summary.json", []
     compare = schema_change.SchemaChange.compare
 
     def compare_twice(demo):
@@ -229,7 +249,6 @@ def test_columns_come_and_go_while_a_writer_writes_and_one_corrupted_cell_is_fou
 
     monkeypatch.setattr(schema_change.SchemaChange, "compare", compare_twice)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
-    monkeypatch.setenv(MARK, mark)
     words = ["--scenario", "schema-change", "--rows", "2000", "--json", str(summary), "--keep", str(tmp_path / "kept")]
     code = main(["demo", *words])
     out, err = capsys.readouterr()
@@ -250,6 +269,7 @@ def test_columns_come_and_go_while_a_writer_writes_and_one_corrupted_cell_is_fou
             assert re.match(rf"rows: member_id \d+: {column} is ", found[target, "mirror"])
     assert "capture instance sales_members__mc2 was made with email, credit" in out
     assert "goes over from capture instance sales_members to sales_members__mc2" in out
+    assert "column points was int(4,10,0), and is bigint(8,19,0)" in out
     for line in (
         r"Capture instance sales_members__mc2 begins at 0x\w+: .*, email, credit$",
         r"iceberg had [\d,]+ rows$",

@@ -191,3 +191,44 @@ def test_space_of_a_table_is_in_the_pages_of_its_indexes(shop: Client) -> None:
     assert shop.error("EXEC sp_spaceused 'shop.sales.items'") in (15009, 15250)
     for call in ("sp_spaceused", "sp_spaceused @mode = 'ALL'", "sp_spaceused '#t'"):
         assert shop.error(f"EXEC {call}") == 50000
+
+
+def test_permissions(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
+    sandbox.create_database("granted")
+    sandbox.execute(
+        """
+        CREATE LOGIN reporter WITH PASSWORD = 'x'
+        CREATE TABLE dbo.items (id int NOT NULL PRIMARY KEY, note int)
+        CREATE USER reporter
+        CREATE USER other WITHOUT LOGIN
+        CREATE ROLE readers
+        ALTER ROLE readers ADD MEMBER reporter
+        GRANT SELECT ON dbo.items TO reporter WITH GRANT OPTION
+        GRANT SELECT ON dbo.items TO readers
+        GRANT SELECT (note), UPDATE ON dbo.items TO other
+        DENY SELECT ON SCHEMA::dbo TO other
+        GRANT VIEW DEFINITION TO public
+        REVOKE VIEW DEFINITION FROM public
+        """,
+        "granted",
+    )
+    asked = """
+        SELECT p.name, g.class_desc, COALESCE(OBJECT_NAME(g.major_id), SCHEMA_NAME(NULLIF(g.major_id, 0))), g.minor_id,
+          RTRIM(g.type), g.permission_name, g.state, g.state_desc
+        FROM sys.database_permissions AS g JOIN sys.database_principals AS p ON p.principal_id = g.grantee_principal_id
+        WHERE g.grantor_principal_id = 1 ORDER BY g.class, p.name, g.type
+        """
+    mine = [
+        ("reporter", "DATABASE", None, 0, "CO", "CONNECT", "G", "GRANT"),
+        ("readers", "OBJECT_OR_COLUMN", "items", 0, "SL", "SELECT", "G", "GRANT"),
+        ("reporter", "OBJECT_OR_COLUMN", "items", 0, "SL", "SELECT", "W", "GRANT_WITH_GRANT_OPTION"),
+    ]
+    assert connect("reporter", "x", database="granted").run(asked) == mine
+    assert connect(database="granted").run(asked) == [
+        ("other", "DATABASE", None, 0, "CO", "CONNECT", "G", "GRANT"),
+        mine[0],
+        ("other", "OBJECT_OR_COLUMN", "items", 2, "SL", "SELECT", "G", "GRANT"),
+        ("other", "OBJECT_OR_COLUMN", "items", 0, "UP", "UPDATE", "G", "GRANT"),
+        *mine[1:],
+        ("other", "SCHEMA", "dbo", 0, "SL", "SELECT", "D", "DENY"),
+    ]

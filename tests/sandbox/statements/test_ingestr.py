@@ -1,4 +1,4 @@
-"""ingestr reads a shop: a first load, and as an increment what has a later time; Change Tracking is refused."""
+"""ingestr reads a shop: a first load, as an increment what has a later time, and changes by Change Tracking."""
 
 from __future__ import annotations
 
@@ -46,3 +46,35 @@ def test_it_sees_that_there_is_no_change_tracking(shop: Shop, connect: Open) -> 
     assert isinstance(go, GoMssqldb)
     assert go.query(ingestr.TRACKING_DATABASE) == [(0,)]  # here it stops
     assert go.query(ingestr.TRACKING_TABLE, "dbo", "orders") == [(0,)]
+
+
+def test_it_reads_tracked_changes(shop: Shop, connect: Open) -> None:
+    shop.server.execute("ALTER DATABASE shop SET CHANGE_TRACKING = ON")
+    tables = [("dbo", "orders", ["id", "customer", "amount", "placed"])]
+    tables.append(("sales", "items", ["order_id", "line", "sku", "qty"]))
+    for schema, table, _ in tables:
+        shop.server.execute(f"ALTER TABLE {schema}.{table} ENABLE CHANGE_TRACKING")
+    go = connect(GoMssqldb)
+    assert isinstance(go, GoMssqldb)
+    assert go.query(ingestr.TRACKING_DATABASE) == [(1,)]
+    before = {"orders": held(shop.content.orders), "items": shop.content.items}
+    ((start,),) = go.query(ingestr.TRACKING_VERSION)
+    shop.go_on()
+    ((end,),) = go.query(ingestr.TRACKING_VERSION)
+    after = {"orders": held(shop.content.orders), "items": shop.content.items}
+    for schema, table, columns in tables:
+        assert go.query(ingestr.TRACKING_TABLE, schema, table) == [(1,)]
+        assert go.query(ingestr.TRACKING_MIN_VERSION, f"[{schema}].[{table}]") == [(0,)]
+        keys = KEYS[table]
+        rows = go.query(ingestr.tracked_changes(f"[{schema}].[{table}]", columns, keys), start, end)
+        mirror = {row[: len(keys)]: row for row in before[table]}
+        for row in rows:
+            key = row[: len(keys)]
+            if row[-2]:
+                mirror.pop(key, None)
+            else:
+                mirror[key] = row[: len(columns)]
+        assert in_any_order(list(mirror.values())) == in_any_order(after[table])
+        positions = [row[len(columns)] for row in rows]
+        assert positions == sorted(positions)
+        assert {len(position) for position in positions} == {20}

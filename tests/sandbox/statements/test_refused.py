@@ -6,14 +6,11 @@ import pytest
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Unsupported
 from tests.sandbox.statements.conftest import Open
-from tests.support.clients import ingestr, mssql_cdc_pyspark, olake, rivet
+from tests.support.clients import mssql_cdc_pyspark, olake, rivet
 from tests.support.clients.drivers_in_process import Driver
 from tests.support.clients.shop import Shop
 
 _OPTIONAL = "statistics of the server; the client goes on without them where the statement fails"
-_TRACKING = (
-    "Change Tracking is not built (docs/sandbox.md, points 66 to 77); ingestr asks sys.change_tracking_databases first"
-)
 _PLACE = "where a row lies in the file, which docs do not tell; OLake cuts tables without a key so"
 
 REFUSED = (
@@ -22,9 +19,6 @@ REFUSED = (
     (mssql_cdc_pyspark.WAITED, "sys.dm_exec_session_wait_stats", _OPTIONAL),
     (olake.HEAP_EXTREMES, "%%physloc%%", _PLACE),
     (olake.HEAP_CHUNK, "%%physloc%%", _PLACE),
-    (ingestr.TRACKING_VERSION, "the function CHANGE_TRACKING_CURRENT_VERSION", _TRACKING),
-    (ingestr.TRACKING_MIN_VERSION, "the function CHANGE_TRACKING_MIN_VALID_VERSION", _TRACKING),
-    (ingestr.tracked_changes("[dbo].[orders]", ["id", "amount"], ["id"]), "Change Tracking", _TRACKING),
 )
 """Statement, what the error names, and why."""
 
@@ -33,8 +27,6 @@ REFUSED = (
 def test_it_is_refused_by_name(shop: Shop, connect: Open, text: str, named: str, why: str) -> None:
     driver = connect(Driver)
     declared = "DECLARE @p1 nvarchar(100) = N'[dbo].[orders]', @p2 int = 1 "
-    if "CHANGES" in text:
-        declared = "DECLARE @p1 int = 0, @p2 int = 1 "
     with pytest.raises(Exception, match="not supported by the sandbox") as raised:
         driver.batch(declared + text)
     assert str(raised.value) == str(Unsupported(named)), why

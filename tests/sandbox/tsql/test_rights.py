@@ -101,6 +101,53 @@ def test_what_a_session_is_told_of_its_rights(client: Client) -> None:
     assert client.value("SYSTEM_USER") == client.session._env.info.login.user
 
 
+def test_a_column_that_is_revoked_is_left_out_of_the_right_on_the_table(client: Client) -> None:
+    rows = (
+        "SELECT c.name, g.state, g.state_desc FROM sys.database_permissions AS g LEFT JOIN sys.columns AS c"
+        " ON c.object_id = g.major_id AND c.column_id = g.minor_id WHERE g.major_id = OBJECT_ID('dbo.r') ORDER BY 1"
+    )
+    asked = "HAS_PERMS_BY_NAME('dbo.r', 'OBJECT', 'SELECT', '{}', 'COLUMN')"
+
+    def may() -> list[int]:
+        client.run("EXECUTE AS USER = 'ann'")
+        found = [client.value(asked.format(column)) for column in ("id", "a")]
+        client.run("REVERT")
+        return found
+
+    # without one on the table there is nothing to leave out
+    client.run("REVOKE SELECT (a) ON dbo.r FROM ann")
+    assert client.run(rows) == []
+    client.run("GRANT SELECT ON dbo.r TO ann REVOKE SELECT (a) ON dbo.r TO ann")
+    assert (client.run(rows), may()) == ([(None, "G", "GRANT"), ("a", "R", "REVOKE")], [1, 0])
+    client.run("GRANT SELECT (a) ON dbo.r TO ann")
+    assert may() == [1, 1]
+    client.run("REVOKE SELECT (a) ON dbo.r TO ann REVOKE SELECT ON dbo.r FROM ann")
+    assert client.run(rows) == []
+
+
+def test_each_grantor_says_his_own_of_the_same_table(client: Client) -> None:
+    rows = (
+        "SELECT o.name, g.state FROM sys.database_permissions AS g"
+        " JOIN sys.database_principals AS o ON o.principal_id = g.grantor_principal_id"
+        " JOIN sys.database_principals AS p ON p.principal_id = g.grantee_principal_id"
+        " WHERE g.major_id = OBJECT_ID('dbo.r') AND p.name = 'ann' ORDER BY 1"
+    )
+    assert client.error("GRANT SELECT ON dbo.r TO ann AS bob") == 15151
+    client.run("GRANT SELECT ON dbo.r TO bob WITH GRANT OPTION GRANT SELECT ON dbo.r TO ann AS bob")
+    assert (client.run(rows), _as(client, "ann", "SELECT a FROM dbo.r")) == ([("bob", "G")], 0)
+    client.run("DENY SELECT ON dbo.r TO ann")
+    assert (client.run(rows), _as(client, "ann", "SELECT a FROM dbo.r")) == ([("bob", "G"), ("dbo", "D")], 229)
+    assert client.error("REVOKE SELECT ON dbo.r FROM bob") == 50000
+    assert client.error("DROP USER bob") == 15284
+    # it takes away a denial of the same grantor only
+    client.run("GRANT SELECT ON dbo.r TO ann AS bob")
+    assert _as(client, "ann", "SELECT a FROM dbo.r") == 229
+    client.run("GRANT SELECT ON dbo.r TO ann")
+    assert (client.run(rows), _as(client, "ann", "SELECT a FROM dbo.r")) == ([("bob", "G"), ("dbo", "G")], 0)
+    client.run("REVOKE SELECT ON dbo.r FROM ann AS bob")
+    assert client.run(rows) == [("dbo", "G")]
+
+
 def test_impersonation_ends_with_its_batch_and_with_reset(client: Client) -> None:
     assert client.sets("EXEC ('EXECUTE AS USER = ''ann'' SELECT USER_NAME()') SELECT USER_NAME()") == [
         [("ann",)],

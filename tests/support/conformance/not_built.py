@@ -40,25 +40,6 @@ FIRST_STATEMENTS = {
 }
 """Statements that must begin their batch."""
 
-CHANGE_TRACKING = {
-    "72-database-on": "ALTER DATABASE CURRENT SET CHANGE_TRACKING = ON",
-    "72-database-off": "ALTER DATABASE CURRENT SET CHANGE_TRACKING = OFF",
-    "69-retention": "ALTER DATABASE CURRENT SET CHANGE_TRACKING = ON (CHANGE_RETENTION = 2 DAYS, AUTO_CLEANUP = ON)",
-    "69-options": "ALTER DATABASE CURRENT SET CHANGE_TRACKING (AUTO_CLEANUP = OFF)",
-    "72-table-on": "ALTER TABLE dbo.t ENABLE CHANGE_TRACKING",
-    "71-columns-updated": "ALTER TABLE dbo.t ENABLE CHANGE_TRACKING WITH (TRACK_COLUMNS_UPDATED = ON)",
-    "77-table-off": "ALTER TABLE dbo.t DISABLE CHANGE_TRACKING",
-    "67-changes": "SELECT * FROM CHANGETABLE(CHANGES dbo.t, 0) AS c",
-    "68-everything": "SELECT * FROM CHANGETABLE(CHANGES dbo.t, NULL) AS c",
-    "76-joined": "SELECT c.id FROM CHANGETABLE(CHANGES dbo.t, 0) AS c LEFT JOIN dbo.t AS t ON t.id = c.id",
-    "74-version": "SELECT * FROM CHANGETABLE(VERSION dbo.t, (id), (1)) AS c",
-    "66-75-current-version": "SELECT CHANGE_TRACKING_CURRENT_VERSION()",
-    "69-75-min-valid-version": "SELECT CHANGE_TRACKING_MIN_VALID_VERSION(OBJECT_ID('dbo.t'))",
-    "71-mask": "SELECT CHANGE_TRACKING_IS_COLUMN_IN_MASK(1, 0x00)",
-    "73-context": "WITH CHANGE_TRACKING_CONTEXT (0x01) INSERT INTO dbo.t VALUES (2)",
-}
-"""Statements of Change Tracking."""
-
 BUILDS = ("2017", "azure")
 """Kinds of SQL Server that the sandbox is not (82)."""
 

@@ -45,13 +45,18 @@ class WorldParts:
         return JobSource(self._world, table, self.salt, sees_fork=self._job.recovery_fork is not None)
 
     def rows(self, table: Any, sink: SinkSpec) -> SinkRows:
-        return _ROWS[sink.shape](table, sink)
+        found: SinkRows = self.kinds()[sink.shape](table, sink)
+        return found
+
+    def kinds(self) -> dict[str, Any]:
+        """What makes the rows of each shape."""
+        return _ROWS
 
     def target(self, rows: SinkRows, name: Sequence[str]) -> TargetTable:
         return self._world.open_table(rows.table.spec.name.table, rows.sink.shape, name)
 
 
-class _PlainRows:
+class PlainRows:
     """What all shapes have here: rows are events, and a layout adds none."""
 
     def laid_out(self, write: Write, layout: int) -> Write:
@@ -68,7 +73,7 @@ class _PlainRows:
         return str(lsn(max(found))) if found and not isinstance(self, Mirror) else None
 
 
-class _Mirror(_PlainRows, Mirror):  # type: ignore[misc]
+class PlainMirror(PlainRows, Mirror):  # type: ignore[misc]
     def first(self, begun: Any, target_rows: Any) -> Write:  # type: ignore[override]
         events, stays, low = _begun(begun.window, begun.staged, begun.copy)
         return Write(lambda rows: as_rows(fold(as_dict(stays), events)), low)
@@ -78,7 +83,7 @@ class _Mirror(_PlainRows, Mirror):  # type: ignore[misc]
         return Write(lambda rows: as_rows(fold(as_dict(rows), events)))
 
 
-class _History(_PlainRows, History):  # type: ignore[misc]
+class PlainHistory(PlainRows, History):  # type: ignore[misc]
     def first(self, begun: Any, target_rows: Any) -> Write:  # type: ignore[override]
         events, stays, low = _begun(begun.window, begun.staged, begun.copy)
         return Write(lambda rows: [*rows, *stays, *events], low)
@@ -95,7 +100,7 @@ class _History(_PlainRows, History):  # type: ignore[misc]
         return not target_rows.where(~Within(window)).isEmpty()
 
 
-class _Versions(_PlainRows, Versions):  # type: ignore[misc]
+class PlainVersions(PlainRows, Versions):  # type: ignore[misc]
     def first(self, begun: Any, target_rows: Any) -> Write:  # type: ignore[override]
         events, stays, low = _begun(begun.window, begun.staged, begun.copy)
         return Write(lambda rows: versions_anew(rows, as_dict(stays), low, events), low)
@@ -105,7 +110,7 @@ class _Versions(_PlainRows, Versions):  # type: ignore[misc]
         return Write(lambda rows: next_versions(rows, events))
 
 
-_ROWS: dict[str, Any] = {"mirror": _Mirror, "history": _History, "scd2": _Versions}
+_ROWS: dict[str, Any] = {"mirror": PlainMirror, "history": PlainHistory, "scd2": PlainVersions}
 
 
 def _begun(window: Window, staged: Staged | None, copy: Any) -> tuple[Rows, list[Any], int]:

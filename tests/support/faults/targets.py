@@ -119,15 +119,22 @@ class TargetTable:
             raise TargetError(f"{self.name} lacks columns", table=f"dbo.{self.table}")
         return None
 
+    def expect(self, columns: Any) -> None:
+        """Here columns are nothing."""
+
     def finish(self, columns: Any) -> None:
+        """Here columns are nothing."""
+
+    def rename(self, columns: Any) -> None:
         """Here columns are nothing."""
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         self.schemas.add(schema.hash)
         return True
 
-    def kept_schema(self, hash_: str) -> None:
+    def kept_schema(self, hash_: str) -> KeptSchema | None:
         """The world knows schemas by their hash alone."""
+        return None
 
     def state(self) -> State:
         self._world.here = self
@@ -305,7 +312,7 @@ def check(target: TargetTable, commits: Commits, *, whole: bool = False) -> None
     else:
         # what lies before the last commit was compared with that
         since = number(marked[-2].marker.position) if len(marked) > 1 and marked[-2].marker else 0
-        _check_versions(marked, rows, known, position, 0 if whole else since)
+        check_versions(marked, rows, known, position, 0 if whole else since)
 
 
 def _check_history(marked: list[Kept], rows: Rows, known: list[Event]) -> None:
@@ -324,7 +331,13 @@ def _check_history(marked: list[Kept], rows: Rows, known: list[Event]) -> None:
     assert fold(begun, sorted(e for e in events if e[0] > lows[-1])) == fold({}, known)
 
 
-def _check_versions(marked: list[Kept], rows: Rows, known: list[Event], position: int, since: int) -> None:
+def check_versions(marked: list[Kept], rows: Rows, known: list[Event], position: int, since: int) -> None:
+    """Prove that versions tell what the source was at each of its commits.
+
+    :param known: all events up to the position
+    :param since: what lies before that was compared before
+    :raises AssertionError: if they do not
+    """
     hidden = []
     for kept in marked:
         if kept.low is not None and kept.marker is not None:

@@ -20,8 +20,9 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.position import Cut
+from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.selection import salt_check
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
@@ -68,7 +69,7 @@ class World:
     """
 
     def __init__(self) -> None:
-        self.source = Source()
+        self.source = self.new_source()
         self.variables = Variables()
         self.store = CheckpointStore(self.variables)
         self.targets: dict[tuple[str, str], TargetTable] = {}
@@ -91,11 +92,27 @@ class World:
         for table in TABLES:
             self.drop(table)
 
+    def new_source(self) -> Source:
+        """The database, as it begins."""
+        return Source()
+
+    def hook(self) -> Hook:
+        """What the planner asks the source."""
+        return Hook(self)
+
+    def parts(self, spec: JobSpec) -> WorldParts:
+        """What a job puts its loads together from."""
+        return WorldParts(self, spec)
+
+    def new_target(self, name: Sequence[str], table: str, shape: str) -> TargetTable:
+        """A target that nothing was loaded into."""
+        return TargetTable(self, name, table, shape)
+
     def drop(self, table: str) -> None:
         """Drop a table's targets and its checkpoint."""
         for shape in SHAPES:
             name = _TARGET.table("{schema}_{table}", name_of(table), shape)
-            self.targets[table, shape] = TargetTable(self, name, table, shape)
+            self.targets[table, shape] = self.new_target(name, table, shape)
         self.variables.pop(self.identity(table).variable, None)
         self.loaded_as[table], self.begun[table] = set(), len(self.source.before)
 
@@ -146,7 +163,7 @@ class World:
     ) -> RunPlan:
         """What a load would do."""
         request = self.request(self.shapes, copy_on_gap=copy_on_gap, limit=limit, asked=asked)
-        return plan_load(Hook(self), self.store, request, None if upto is None else Cut.at(lsn(upto)))  # type: ignore[arg-type]
+        return plan_load(self.hook(), self.store, request, None if upto is None else Cut.at(lsn(upto)))  # type: ignore[arg-type]
 
     def load(
         self,
@@ -178,7 +195,7 @@ class World:
         """Write an interval into the histories once more."""
         interval = start.replace(tzinfo=datetime.UTC), end.replace(tzinfo=datetime.UTC)
         with self._history():
-            plan = plan_replay(Hook(self), self.store, self.request(["history"]), interval, None, suffix)  # type: ignore[arg-type]
+            plan = plan_replay(self.hook(), self.store, self.request(["history"]), interval, None, suffix)  # type: ignore[arg-type]
             outcome = self.outcome(plan)
         self.replayed = [str(spec.name) for spec in plan.specs if str(spec.name) not in outcome.failures()]
         return outcome.failures()
@@ -210,7 +227,7 @@ class World:
     def open_table(self, table: str, shape: str, name: Sequence[str]) -> TargetTable:
         """A sink's table, or, for a replay into a table of its own, a new one."""
         known = self.targets[table, shape]
-        return known if known.name == ".".join(name) else TargetTable(self, name, table, "rebuilt")
+        return known if known.name == ".".join(name) else self.new_target(name, table, "rebuilt")
 
     def write_text(self, path: str, text: str) -> None:
         """Store a receipt."""
@@ -266,7 +283,7 @@ def patched() -> Iterator[None]:
         target_credentials=lambda _: nobody,
         salt=lambda world: world.salt,
         table_session=lambda world: world,
-        SparkParts=lambda world, spec, *_: WorldParts(world, spec),
+        SparkParts=lambda world, spec, *_: world.parts(spec),
         _application_id=lambda _: "",
         to_json=lambda receipt: _written(receipt, receipt.spec_id),
         files=SimpleNamespace(

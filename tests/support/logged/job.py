@@ -16,7 +16,8 @@ from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.copies import Hole
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark import job
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks

@@ -20,16 +20,8 @@ from airflow_provider_mssql_cdc.core.exceptions import FormatError
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.spec import (
-    EVERY,
-    JobError,
-    JobSpec,
-    Receipt,
-    SinkReceipt,
-    SinkSpec,
-    TableReceipt,
-    TableSpec,
-)
+from airflow_provider_mssql_cdc.core.receipt import EVERY, JobError, Receipt, SinkReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators import job_files
 
@@ -111,7 +103,9 @@ def write_receipt(spec: JobSpec, *failed: TableName) -> None:
         else TableReceipt(table.name, tuple(loaded(spec, table, sink) for sink in table.sinks))
         for table in spec.tables
     )
-    job_files.open_path(spec.receipt_path).write_text(to_json(Receipt(spec.id, tables)))
+    written = [TableReceipt(each.name, changes_written=each.changes.events[-1].lsn) for each in spec.dropped]
+    receipt = Receipt(spec.id, tables, dropped=tuple(written))
+    job_files.open_path(spec.receipt_path).write_text(to_json(receipt))
 
 
 def loaded(spec: JobSpec, table: TableSpec, sink: SinkSpec) -> SinkReceipt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -55,8 +55,14 @@ class LinesTable:
         expected, found = {column.name: column.type for column in columns}, self._said()["columns"]
         return None if expected == found else Difference(expected, found)
 
+    def expect(self, columns: Sequence[TargetColumn]) -> None:
+        """Nothing: it gets no columns."""
+
     def finish(self, columns: Sequence[TargetColumn]) -> None:
         """Nothing: it gets no columns."""
+
+    def rename(self, columns: Mapping[str, str]) -> None:
+        raise NotImplementedError
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         return False

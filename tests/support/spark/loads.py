@@ -15,16 +15,19 @@ from airflow_provider_mssql_cdc.core.checkpoint import Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators import checkpoints
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.gone import see_gone
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.operators.schema_events import dropped_tables
 from airflow_provider_mssql_cdc.sandbox.engine.supply import Supply
 from airflow_provider_mssql_cdc.spark.job import run
 from tests.core.test_checkpoint import Variables
@@ -38,6 +41,7 @@ class Loads:
     :param tables: those that are loaded
     :ivar unordered: the source may lack command ids: the events of a transaction are in order for each key alone
     :ivar options: of each job, such as ``copy_rows``
+    :ivar before: the tables of the run before, where some may be gone
     """
 
     def __init__(self, origin, shapes=("mirror", "history", "scd2"), tables=tuple(histories.COLUMNS)) -> None:
@@ -46,6 +50,7 @@ class Loads:
         self.store = CheckpointStore(self.variables)
         self.unordered = False
         self.options: dict[str, Any] = {}
+        self.before: tuple[TableName, ...] = ()
         catalogs = {"iceberg": f"://lake/{origin.namespace}", "postgresql": f"://warehouse/{origin.namespace}"}
         place = catalogs.get(origin.format, f"+file://{origin.work_dir}")
         self.request = Request(
@@ -116,14 +121,18 @@ class Loads:
         assert plan.failures == {}
         assert plan.upto is not None
         upto = plan.upto.of(Lsn)
-        return plan, self.origin.spec(*plan.specs, upto=upto, **self.options) if plan.specs else None
+        options = self.options | {"dropped": dropped_tables(plan)}
+        return plan, self.origin.spec(*plan.specs, upto=upto, **options) if plan.specs else None
 
     def look(self, request: Request | None = None) -> RunPlan:
         """Plan a run, whatever fails."""
         hook = MsSqlCdcHook(connection=self.connection)
         try:
             # what failed before is tried again
-            return plan_load(hook, self.store, dataclasses.replace(request or self.request, asked=True), None)
+            asked = dataclasses.replace(request or self.request, asked=True)
+            plan = plan_load(hook, self.store, asked, None)
+            see_gone(plan, hook, self.store, asked, self.before)
+            return plan
         finally:
             hook.close()
 

@@ -77,3 +77,17 @@ class Stop:
         expected = (Killed, AssertionError) if may_fail else Killed
         if failures and not isinstance(failures[0], expected):
             raise failures[0]
+
+
+def kill_at(patch: pytest.MonkeyPatch, point: Point) -> None:
+    """End the load at a point."""
+    real, calls = getattr(point.owner, point.name), itertools.count(1)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if next(calls) != point.call:
+            return real(*args, **kwargs)
+        if point.when == AFTER:
+            real(*args, **kwargs)
+        raise Killed
+
+    patch.setattr(point.owner, point.name, wrapped)

@@ -16,8 +16,9 @@ from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.marker import TaskRun
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
+from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome

@@ -27,7 +27,8 @@ from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CommitCo
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt
+from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan, cut_by, table_scan
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
@@ -103,8 +104,7 @@ class TableCopy:
         """
         self._scan = table_scan(self._jdbc, self._table, snapshots=self._source.isolation != READ_COMMITTED)
         check_scan(self._table.name, self._scan, self._source.isolation)
-        going_on = self._gone_on_with()
-        if going_on is None and self._order.known is not None:
+        if (going_on := self._gone_on_with()) is None and self._order.known is not None:
             self._say_lost(self._order.known)
         folder, found = going_on or self._begun()
         self._folder = folder
@@ -224,11 +224,10 @@ class TableCopy:
         going_on = None
         for folder, found in folders(self._session, self._place):
             read: list[ChunkRead | KeysRead] = [*found.chunks, *found.again]
-            state = self._source.state(witnesses_of(found.begun, found.kept, read))
+            written = found.begun, found.kept, read
+            state = self._source.state(witnesses_of(*written))
             why = why_void(
-                found.begun,
-                found.kept,
-                read,
+                *written,
                 feed=self._source.feed,
                 schema_hash=self._table.schema.hash,
                 selection_hash=self._table.selection.hash,
@@ -236,6 +235,7 @@ class TableCopy:
                 key=self._table.schema.key,
                 where=tuple(map(str, self._order.conditions)),
                 by=self._by,
+                altered_upto=self._table.altered_upto,
                 lineage=state.lineage,
                 readable_from=state.readable_from,
             )
@@ -243,10 +243,9 @@ class TableCopy:
                 why = why or f"it was begun at {found.begun.low}, and a sink has all up to {self._order.above}"
             if why is None and going_on is None:
                 going_on = folder, found
-                log.info(
-                    "%s: copy %s goes on: %d chunks and the events up to %s are there",
-                    self._table.name, folder.id, len(found.chunks), reached_by(found.begun, found.kept),
-                )  # fmt: skip
+                reached, name = reached_by(found.begun, found.kept), self._table.name
+                text = "%s: copy %s goes on: %d chunks and the events up to %s are there"
+                log.info(text, name, folder.id, len(found.chunks), reached)
                 continue
             if why is not None:
                 self._warn(f"the copy of {self._table.name} ({folder.id}) begins again: {why}")
@@ -297,6 +296,7 @@ class TableCopy:
             at=datetime.datetime.now(datetime.UTC),
             where=tuple(map(str, self._order.conditions)),
             by=self._by,
+            altered_upto=self._table.altered_upto,
         )
         CopyFolder(self._session, self._place, begun.id).begin(begun)
         there = folders(self._session, self._place)

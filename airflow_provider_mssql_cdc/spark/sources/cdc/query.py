@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.conditions import TEXTS, pushed_filter
@@ -54,7 +55,7 @@ def raw_schema(mappings: Iterable[ColumnMapping], *, loose_key: bool = False) ->
 
     :param loose_key: values of a column of the key may differ and be equal to the server
     """
-    columns = {**RAW_COLUMNS, **{mapping.alias: mapping.read_type for mapping in mappings if mapping.select}}
+    columns = {**RAW_COLUMNS, **{mapping.alias: mapping.read_type for mapping in _read(mappings)}}
     columns |= {KEY_MOVED: "INT"} if loose_key else {}
     return ", ".join(f"{name} {type_}" for name, type_ in columns.items())
 
@@ -85,9 +86,15 @@ def read_window(
         )
         for part in slices
     ]
-    rows = reduce(DataFrame.unionAll, frames)
+    absent = {m.alias: F.lit(None).cast(m.read_type) for m in mappings if m.select and m.column.absent}
+    rows = reduce(DataFrame.unionAll, frames).withColumns(absent)
     # neighbours share a connection where large transactions made more slices than there are connections
     return rows.coalesce(connections) if len(slices) > connections else rows
+
+
+def _read(mappings: Iterable[ColumnMapping]) -> list[ColumnMapping]:
+    """The mappings of what is read from the change table."""
+    return [mapping for mapping in mappings if mapping.select and not mapping.column.absent]
 
 
 def read_slices(
@@ -134,7 +141,7 @@ def slice_sql(
         bounds += f" AND [__$command_id] > {part.command_after}" if part.command_after is not None else ""
     names = ["[__$start_lsn]", "[__$seqval]", "[__$operation]", "[__$update_mask]"]
     names += ["[__$command_id]"] if instance.has_command_id else []
-    read = [mapping for mapping in mappings if mapping.select]
+    read = _read(mappings)
     names += [quote(mapping.column.name) for mapping in read]
     selected = "".join(f", {mapping.select} AS {mapping.alias}" for mapping in read)
     neighbours = f"PARTITION BY [__$start_lsn] ORDER BY {order}"

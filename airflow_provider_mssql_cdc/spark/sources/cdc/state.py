@@ -11,10 +11,11 @@ from pyspark.sql import Row
 from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, SchemaChangedError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.going_on import goes_on_with
 from airflow_provider_mssql_cdc.core.lineage import LogHistory
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, readable_from
-from airflow_provider_mssql_cdc.core.schema import KeptSchema, as_loaded
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableSchema, literal, lsn_literal
@@ -98,8 +99,10 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
     """
     feed, planned = table.feed, table.schema
     parts = [p for p in read_parts(jdbc, f"= {feed.source_object_id}") if p["object_id"] == feed.object_id]
-    now = TableSchema(catalog.captured_columns(parts), planned.key)
-    same = as_loaded(now, KeptSchema.of(planned), table.copy_by)
+    captured = catalog.captured_columns(parts)
+    there = {c.column_id for c in (*captured, *catalog.uncaptured_columns(parts)) if not c.dropped}
+    now = TableSchema(captured, planned.key)
+    same = goes_on_with(now, KeptSchema.of(planned), table.copy_by, there=there) or now
     if (same.hash, same.kept) != (planned.hash, planned.kept):
         # a load goes on where columns were dropped
         error = InstanceChangedError if same.hash == planned.hash else SchemaChangedError

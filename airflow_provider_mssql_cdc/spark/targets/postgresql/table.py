@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.session import target_credentials
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, Opening, State, Write
+from airflow_provider_mssql_cdc.spark.targets.postgresql import altered
 from airflow_provider_mssql_cdc.spark.targets.postgresql.catalog import (
     check_encoding,
     check_may_create,
@@ -25,7 +26,7 @@ from airflow_provider_mssql_cdc.spark.targets.postgresql.catalog import (
     find_table,
     only_row,
 )
-from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import LOCK_TIMEOUT, Database, in_schema, quoted
+from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database, in_schema, quoted
 from airflow_provider_mssql_cdc.spark.targets.postgresql.sinks import SINKS, Sinks
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import NUMBER, Staging, drop_old, new_name
 from airflow_provider_mssql_cdc.spark.targets.postgresql.types import ColumnType, equality, of_postgresql, of_spark
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import psycopg
 
 _FETCH = 10_000
-_LOCK_OF_ADDED = "5s"
 
 
 class PostgresqlTable:
@@ -140,8 +140,19 @@ class PostgresqlTable:
             found = declared_types(cursor, self._schema, self._table)
         return None if expected == found else Difference(expected, found)
 
+    def expect(self, columns: Sequence[TargetColumn]) -> None:
+        """Nothing: columns come with the commit itself."""
+
     def finish(self, columns: Sequence[TargetColumn]) -> None:
         """Nothing: columns come with the commit itself."""
+
+    def widen(self, columns: Sequence[TargetColumn]) -> None:
+        """Alter the columns, as soon as nobody uses the table."""
+        altered.widen(self._database, self.sql_name, columns)
+
+    def rename(self, columns: Mapping[str, str]) -> None:
+        """Rename the columns, as soon as nobody uses the table."""
+        altered.rename(self._database, self.sql_name, columns)
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the control row with the next commit.
@@ -281,7 +292,7 @@ class PostgresqlTable:
             self._keys = None
 
     def _make(self, cursor: psycopg.Cursor[Any], columns: Sequence[TargetColumn]) -> int | None:
-        declared = ", ".join(f"{quoted(c.name)} {_declared(c)}" for c in columns)
+        declared = ", ".join(f"{quoted(c.name)} {altered.declared(c)}" for c in columns)
         cursor.execute(f"CREATE TABLE {self.sql_name} ({declared})")
         if self._indexed:
             cursor.execute(f"CREATE UNIQUE INDEX ON {self.sql_name} ({', '.join(map(quoted, self._key))})")
@@ -309,7 +320,7 @@ class PostgresqlTable:
                 if self._has_moved(cursor, state):
                     return False
                 staging.take_sentinel(cursor)
-                self._add(cursor, write.adds)
+                altered.add(cursor, self.sql_name, write.adds)
                 self._write(cursor, staging, write)
                 self._sinks.committed(
                     cursor,
@@ -340,14 +351,6 @@ class PostgresqlTable:
         if state.marker is not None and loaded != self._find(cursor):
             return True
         return bool(version != (state.snapshot or 0) or self._is_empty(cursor) != state.is_empty)
-
-    def _add(self, cursor: psycopg.Cursor[Any], columns: Sequence[TargetColumn]) -> None:
-        """Add columns: who reads meanwhile waits for the end of the transaction."""
-        if added := ", ".join(f"ADD COLUMN {quoted(column.name)} {_declared(column)}" for column in columns):
-            # all that come later queue behind the wait for its lock
-            cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK_OF_ADDED}'")
-            cursor.execute(f"ALTER TABLE {self.sql_name} {added}")
-            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
 
     def _write(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Write) -> None:
         cursor.execute(f"ANALYZE {staging.sql_name}")
@@ -392,9 +395,3 @@ class PostgresqlTable:
         except TargetError:
             return False
         return row is not None and row[0] == staging.name
-
-
-def _declared(column: TargetColumn) -> str:
-    type_ = of_spark(column.type).postgresql
-    # compared there as it is here, for what is read in part
-    return f'{type_} COLLATE "C"' if column.name == "_lsn" else type_

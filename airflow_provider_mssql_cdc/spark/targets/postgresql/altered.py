@@ -1,0 +1,57 @@
+"""Columns that a PostgreSQL table gets, or that get wider types or other names, while others read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import LOCK_TIMEOUT, Database, quoted
+from airflow_provider_mssql_cdc.spark.targets.postgresql.types import of_spark
+
+if TYPE_CHECKING:
+    import psycopg
+
+_LOCK_OF_ALTER = "5s"
+"""All that come later queue behind the wait for its lock."""
+
+
+def declared(column: TargetColumn) -> str:
+    """A column's type as a table is made with it."""
+    type_ = of_spark(column.type).postgresql
+    # compared there as it is here, for what is read in part
+    return f'{type_} COLLATE "C"' if column.name == "_lsn" else type_
+
+
+def add(cursor: psycopg.Cursor[Any], table: str, columns: Sequence[TargetColumn]) -> None:
+    """Add columns: who reads meanwhile waits for the end of the transaction.
+
+    :param table: in SQL
+    """
+    if added := ", ".join(f"ADD COLUMN {quoted(column.name)} {declared(column)}" for column in columns):
+        cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK_OF_ALTER}'")
+        cursor.execute(f"ALTER TABLE {table} {added}")
+        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+
+
+def widen(database: Database, table: str, columns: Sequence[TargetColumn]) -> None:
+    """Give columns types that hold each value of theirs as it is. PostgreSQL may write the whole table anew for it
+    (docs: ALTER TABLE, Notes).
+
+    :param table: in SQL
+    :raises TargetError: among others where a view shows one of them, which it names; nothing is done with CASCADE
+    """
+    altered = ", ".join(f"ALTER COLUMN {quoted(column.name)} TYPE {declared(column)}" for column in columns)
+    with database.transaction(lock_timeout=_LOCK_OF_ALTER) as cursor:
+        cursor.execute(f"ALTER TABLE {table} {altered}")
+
+
+def rename(database: Database, table: str, columns: Mapping[str, str]) -> None:
+    """Give columns other names. Views that show them keep their own (docs: ALTER TABLE).
+
+    :param table: in SQL
+    :param columns: name to the one that it gets
+    """
+    with database.transaction(lock_timeout=_LOCK_OF_ALTER) as cursor:
+        for old, new in columns.items():
+            cursor.execute(f"ALTER TABLE {table} RENAME COLUMN {quoted(old)} TO {quoted(new)}")

@@ -1,0 +1,215 @@
+"""Columns that have other names than when a sink was loaded: which ones targets follow, and what an entry may say."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_mssql_cdc.core.adding import Adding, wider_of
+from airflow_provider_mssql_cdc.core.conditions import Condition
+from airflow_provider_mssql_cdc.core.exceptions import SelectionError
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.filling import lacking, unfilled_now
+from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING
+from airflow_provider_mssql_cdc.core.going_on import chosen_before, followed, goes_on_with, names_before
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.selection import Selection
+from airflow_provider_mssql_cdc.core.spec import Chosen
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions
+from airflow_provider_mssql_cdc.core.target import Target
+
+NAMES = ("a", "A", "b", "c", "d")
+TYPES = ({"type": "int"}, {"type": "bigint"}, {"type": "varchar", "length": 8}, {"type": "varchar", "length": -1})
+
+
+@st.composite
+def renamings(draw):
+    """A table's columns then, and those of them that are left now, by other names perhaps, and by other types."""
+    drawn = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
+    then = [Column(n, n, name, **draw(st.sampled_from(TYPES))) for n, name in enumerate(drawn, 1)]
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=len(then), max_size=len(then), unique=True))
+    now = [dataclasses.replace(column, name=name) for column, name in zip(then, names, strict=True)]
+    if draw(st.booleans()):
+        now[0] = dataclasses.replace(now[0], **{"length": 0, **draw(st.sampled_from(TYPES))})
+    key = draw(st.sampled_from([0, 1])) if len(then) > 1 else 0
+    return TableSchema(tuple(then), (then[key].name,)), TableSchema(tuple(now), (now[key].name,))
+
+
+def model(then: TableSchema, now: TableSchema) -> bool:
+    """Whether targets follow all that differs, said column by column."""
+    for was, column in zip(then.columns, now.columns, strict=True):
+        had = {each.name.lower() for each in then.columns}
+        if was.name != column.name and (column.is_lob or was.is_lob or column.name.lower() in had):
+            return False
+        types = (was.type, was.length), (column.type, column.length)
+        if types[0] != types[1] and types != (("int", 0), ("bigint", 0)):
+            return False
+    return True
+
+
+@given(renamings())
+def test_targets_follow_names_that_no_other_column_had(drawn):
+    then, now = drawn
+    kept = KeptSchema.of(then)
+    found = goes_on_with(now, kept, widens="fail")
+    assert (found is not None) == model(then, now)
+    if found is None:
+        return
+    assert found == now
+    before = chosen_before(Chosen(now, Selection()), kept)
+    assert (before.schema.hash, before.schema.key) == (then.hash, then.key)
+    renamed = {c.name: was.name for was, c in zip(then.columns, now.columns, strict=True) if was.name != c.name}
+    assert names_before(kept, now) == renamed
+    assert {name: each.was.name for name, each in followed(kept, now).items() if each.was.name != name} == renamed
+    # no value is another one by its name
+    types = {c.name for was, c in zip(then.columns, now.columns, strict=True) if was.type != c.type}
+    assert {name for name, each in followed(kept, now).items() if each.anew} <= types
+    if renamed:
+        assert goes_on_with(now, kept) is None
+
+
+@given(renamings())
+def test_what_is_loaded_of_the_rows_is_the_same_by_other_names(drawn):
+    then, now = drawn
+    names = {c.name: was.name for was, c in zip(then.columns, now.columns, strict=True)}
+
+    def chosen(name):
+        return Selection(
+            columns=tuple(map(name, names)),
+            conditions=tuple(Condition(name(column), "=", ("1",)) for column in names),
+            renames={name(column): f"t{n}" for n, column in enumerate(names)},
+            masks={name(column): "redact" for column in names},
+        )
+
+    assert chosen(str).named(names) == chosen(names.__getitem__)
+    assert chosen(str).named({}) == chosen(str)
+
+
+def test_a_column_that_is_to_be_filled_is_so_by_its_name_of_now():
+    then = TableSchema(tuple(Column(n, n, name, "int") for n, name in enumerate("abc", 1)), ("a",))
+    now = TableSchema(tuple(Column(n, n, name, "int") for n, name in enumerate("axy", 1)), ("a",))
+    types = followed(KeptSchema.of(then), now)
+    assert unfilled_now(("b", "c"), types, Chosen(now, Selection())) == ("x", "y")
+    # the entry names it as before in the target
+    assert unfilled_now(("b", "c"), types, Chosen(now, Selection(renames={"y": "c"}))) == ("x", "c")
+
+
+def instance(*names: str) -> CaptureInstance:
+    columns = tuple(Column(n, n, name, "int") for n, name in enumerate(names, 1))
+    return CaptureInstance(
+        "i", TableName("dbo", "t"), 1, Lsn(bytes(10)), datetime.datetime(2026, 1, 1), columns=columns
+    )
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        Choice(columns=("id", "SSN")),
+        Choice(mask={"ssn": "redact"}),
+        Choice(mask={"ssn": "drop"}),
+        Choice(rename={"ssn": "number"}),
+        Choice(where=(("ssn", "is not null"),)),
+    ],
+)
+def test_an_entry_that_names_a_column_of_before_fails_with_both_names(choice):
+    options = TableOptions(Target.parse("iceberg://lake/x"), ("mirror",), choice=choice)
+    adding = Adding(options, lambda _: False, {1: "id", 2: "ssn"})
+    feed = instance("id", "tax_number")
+    with pytest.raises(
+        SelectionError, match=r"the entry names column ssn, which was renamed to tax_number\."
+    ) as raised:
+        adding.choice(TableSchema(feed.columns, ("id",)), feed)
+    assert raised.value.advice == "Name it tax_number."
+    feed = instance("id", "ssn")
+    adding.choice(TableSchema(feed.columns, ("id",)), feed)
+
+
+def test_a_masked_column_does_not_come_in_clear_where_another_one_has_its_name():
+    feed = instance("id", "tax", "ssn")
+    for choice, refused in (
+        (Choice(mask={"ssn": "redact"}), True),
+        (Choice(columns=("id", "ssn")), True),
+        (Choice(mask={"ssn": "redact", "tax": "redact"}), False),
+        (Choice(columns=("id", "tax", "ssn")), False),
+        (Choice(rename={"ssn": "number"}), False),
+    ):
+        options = TableOptions(Target.parse("iceberg://lake/x"), ("mirror",), choice=choice)
+        adding = Adding(options, lambda _: False, {1: "id", 2: "ssn"})
+        with pytest.raises(SelectionError, match="renamed to tax") if refused else contextlib.nullcontext():
+            adding.choice(TableSchema(feed.columns, ("id",)), feed)
+
+
+def test_a_name_that_the_target_keeps_is_no_other_choice():
+    assert Selection(renames={"x": "a"}).named({"x": "a"}) == Selection()
+
+
+def test_a_type_that_targets_do_not_hold_and_that_is_gone_since_is_null_where_it_came_between():
+    columns = (Column(1, 1, "id", "int"), Column(2, 2, "a", "int"), Column(3, 3, "b", "varchar", 8))
+    then = KeptSchema.of(TableSchema(columns, ("id",)))
+    gone = (
+        dataclasses.replace(columns[1], type="varchar", length=20, dropped=True),
+        dataclasses.replace(columns[2], length=20, dropped=True),
+    )
+    now = TableSchema((columns[0], *gone), ("id",))
+    assert goes_on_with(now, then) is None
+    for how in ("fail", "new_column", "string"):
+        found = goes_on_with(now, then, widens=how)
+        assert found is not None
+        # of the other one what came between is read
+        assert [(c.name, c.type, c.kept, c.absent) for c in found.columns[1:]] == [
+            ("a", "int", True, True),
+            ("b", "varchar", True, False),
+        ]
+        assert lacking(Chosen(found, Selection()), Chosen(found, Selection()), ("a", "b")) == ()
+
+
+def test_a_kept_column_makes_way_for_another_one_of_its_name():
+    columns = [Column(n, n, name, "int") for n, name in enumerate(("id", "a", "b"), 1)]
+    then = KeptSchema.of(TableSchema(tuple(columns), ("id",)))
+    newer = CaptureInstance(
+        "two",
+        TableName("dbo", "t"),
+        2,
+        Lsn(bytes(10)),
+        datetime.datetime(2026, 1, 1),
+        columns=(*columns[:2], Column(3, 4, "b", "varchar", 8)),
+    )
+    now = TableSchema(newer.columns, ("id",))
+    own = goes_on_with(now, then, widens="fail", there={1, 2, 4})
+    assert own is not None
+    assert [(column.name, column.column_id) for column in own.columns] == [("id", 1), ("a", 2), ("b", 3)]
+
+    def wider(choice, target="iceberg://lake/x", **properties):
+        said = {"choice": choice, "table_properties": properties, "new_columns": "load"}
+        options = TableOptions(Target.parse(target), ("mirror",), on_schema_change="evolve", **said)
+        adding = Adding(options, lambda _: False, {1: "id", 2: "a", 3: "b"})
+        return wider_of(TableName("dbo", "t"), newer, own, adding, lambda _: None, check=None)
+
+    found, refusals = wider(Choice())
+    assert (refusals, found is not None) == ({}, True)
+    names = [(column.name, column.column_id) for column in found.schema.columns]
+    assert names == [("id", 1), ("a", 2), ("b", 4), ("b__dropped_3", 3)]
+    assert names_before(then, found.schema) == {"b__dropped_3": "b"}
+    assert lacking(found, Chosen(own, Selection()), ()) == ("b",)
+    # and goes on so
+    again = goes_on_with(now, KeptSchema.of(found.schema), widens="fail", there={1, 2, 4})
+    assert again is not None
+    assert again.hash == found.schema.hash
+
+    # a Delta table that a load makes can have it
+    delta = "delta+file:///x"
+    assert wider(Choice(), delta)[0] == found
+    for refused in (
+        wider(Choice(mask={"b": "redact"})),
+        wider(Choice(columns=("id", "a", "b"))),
+        wider(Choice(where=(("b", "is not null"),))),
+        wider(Choice(), delta, **{COLUMN_MAPPING: "none"}),
+    ):
+        assert refused == (None, {"b": "targets keep a column of this name, which the source table has dropped"})

@@ -1,0 +1,569 @@
+"""The world of faults with tables whose columns change: targets that get columns, copies that take several runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest import mock
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.entry_values import EVOLVE
+from airflow_provider_mssql_cdc.core.exceptions import GapError
+from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
+from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt
+from airflow_provider_mssql_cdc.core.schema import ColumnFacts, KeptSchema
+from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
+from airflow_provider_mssql_cdc.operators import checkpoints
+from airflow_provider_mssql_cdc.operators.evolving import forget_unwanted, make_instances
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.intents import Intents
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.spark import filling, job, sink
+from airflow_provider_mssql_cdc.spark.copies.copy import CopyOrder, Unfinished
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
+from airflow_provider_mssql_cdc.spark.targets import Difference, State
+from tests.support.faults import world as plain
+from tests.support.faults.changes_table import ChangesTable, HeldChanges
+from tests.support.faults.evolving_source import BASE, EvolvingHook, EvolvingSource
+from tests.support.faults.job_source import JobSource
+from tests.support.faults.parts import PlainHistory, PlainMirror, PlainVersions, WorldParts
+from tests.support.faults.source import Event, events_of, fold, lsn, number
+from tests.support.faults.targets import (
+    OPEN,
+    Kept,
+    Rows,
+    Staged,
+    TargetTable,
+    Write,
+    as_dict,
+    as_rows,
+    check_versions,
+    next_versions,
+    versions_anew,
+)
+
+_PARTS = 3
+"""In so many chunks a table is copied."""
+_LAST = 1 << 30
+"""The number in the transaction of what was there behind it."""
+
+Values = tuple[tuple[str, int], ...]
+"""The values of a row by the target's column, but for the key's; what is NULL is left out."""
+
+
+class EvolvingRows(Rows):
+    """Rows whose values are ``Values``."""
+
+    def limit(self, count: int) -> EvolvingRows:
+        """The first of them."""
+        return EvolvingRows(self[:count])
+
+
+@dataclass(frozen=True)
+class EvolvingWrite(Write):
+    """What a load commits, with the columns that the table gets."""
+
+    adds: tuple[TargetColumn, ...] = ()
+
+
+class EvolvingTarget(TargetTable):
+    """A sink's table.
+
+    :ivar columns: with their types
+    """
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.columns: dict[str, str] = {}
+        self.kept: dict[str, KeptSchema] = {}
+        self._adds: tuple[TargetColumn, ...] = ()
+
+    def create(self, columns: Sequence[TargetColumn]) -> None:
+        if not self.exists:
+            self.exists, self.columns = True, {column.name: column.type for column in columns}
+
+    def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
+        expected = {column.name: column.type for column in columns}
+        return None if expected == self.columns else Difference(expected, dict(self.columns))
+
+    def widen(self, columns: Sequence[TargetColumn]) -> None:
+        """Give columns other types."""
+        self._world.at("before the types")
+        self.columns |= {column.name: column.type for column in columns}
+        self._world.at("after the types")
+
+    def rename(self, columns: Mapping[str, str]) -> None:
+        """Give columns other names, also in what was committed before: as with types, that is no commit."""
+        for old, new in columns.items():
+            self._world.at("before a name")
+            assert new not in self.columns, f"{new} is there"
+            self.columns = {new if name == old else name: type_ for name, type_ in self.columns.items()}
+            self.commits = [dataclasses.replace(kept, rows=_renamed(kept.rows, old, new)) for kept in self.commits]
+            self._world.at("after a name")
+
+    def keep_schema(self, schema: KeptSchema) -> bool:
+        self.kept[schema.hash] = schema
+        return super().keep_schema(schema)
+
+    def kept_schema(self, hash_: str) -> KeptSchema | None:
+        return self.kept.get(hash_)
+
+    def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
+        assert isinstance(write, EvolvingWrite)
+        self._adds = write.adds
+        return super().commit(state, write, marker)
+
+    def _add(self, kept: Kept) -> None:
+        self.columns |= {column.name: column.type for column in self._adds}
+        self._adds = ()
+        super()._add(kept)
+
+
+def _renamed(rows: Rows, old: str, new: str) -> Rows:
+    """Rows whose values have another name."""
+    return Rows((*row[:4], tuple(sorted((new if n == old else n, v) for n, v in cast(Any, row[4])))) for row in rows)  # type: ignore[misc]
+
+
+@dataclass
+class Folder:
+    """A copy that may take several runs.
+
+    :param kind: of what: other columns, types or another instance are another copy
+    :param kept: up to here its events are kept
+    """
+
+    id: str
+    kind: object
+    low: Position
+    kept: Position
+    parts: int = 0
+    rows: dict[int, Values] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+
+
+class EvolvingJobSource(JobSource):
+    """What a job asks a table's source."""
+
+    world: EvolvingWorld
+
+    def __init__(self, world: EvolvingWorld, table: TableSpec) -> None:
+        super().__init__(world, table, None, sees_fork=False)
+        self._of, self._place, self._folder = table.name.table, "", cast(Folder | None, None)
+        held = [column for column in table.schema.loaded if table.selection.holds(column.name)]
+        self._columns = [column for column in held if column.name not in table.schema.key]
+        self._database = world.source
+
+    def _named(self, image: object) -> Values:
+        known = dict(cast(tuple[tuple[int, int], ...], image))
+        values = ((c.name, known[c.column_id]) for c in self._columns if c.column_id in known and not c.absent)
+        return tuple(sorted(values))
+
+    def _events(self, after: Position, upto: Position) -> list[Event]:
+        found = self._database.changes(self._table.feed.object_id, number(after), number(upto))
+        return [(*event[:4], self._named(event[4])) for event in found]  # type: ignore[misc]
+
+    def read(self, windows: Sequence[Window], *_: Any, **__: Any) -> Staged:
+        found: list[Event] = []
+        for window in merged(windows):
+            middle = lsn((number(window.after) + number(window.upto)) // 2)
+            found += self._events(window.after, middle)
+            self.world.at("in mid-read")
+            found += self._events(middle, window.upto)
+        return Staged(found, [*windows, *merged(windows)])
+
+    def copy(self, order: CopyOrder) -> Any:  # type: ignore[override]
+        world, before = self.world, self.state()
+        low = self.low(before)
+        folder = world.folders.get(order.place)
+        table = self._table
+        kind = table.feed.object_id, tuple((c.column_id, c.type, c.kept) for c in self._columns), table.altered_upto
+        is_old = folder is not None and (order.above is not None and folder.low < order.above)
+        if folder is None or folder.kind != kind or is_old or is_gap(folder.kept, before.readable_from):
+            folder = Folder(f"copy-{next(world.copy_ids)}", kind, low, low)
+            world.folders[order.place] = folder
+        self._place, self._folder = order.place, folder
+        while folder.parts < _PARTS:
+            world.at("in mid-copy")
+            part = folder.parts
+            rows = cast(dict[int, Any], self._database.rows[self._of])
+            folder.rows |= {key: self._named(image) for key, image in rows.items() if key % _PARTS == part}
+            folder.parts = max(folder.parts, part + 1)
+            if folder.parts < _PARTS and world.pauses:
+                world.pauses -= 1
+                self._keep(folder)
+                receipt = CopyingReceipt(folder.id, (), folder.low, folder.kept, folder.parts, len(folder.rows))
+                return Unfinished(receipt)
+        self._database.capture()
+        self._keep(folder)
+        high = folder.kept
+        held = EvolvingRows((number(folder.low), _LAST, "R", key, values) for key, values in folder.rows.items())  # type: ignore[misc]
+        window = Window(folder.low, high)
+        seen = (
+            *before.lineage.witnesses(),
+            Witness(cast(Any, high), self._database.commits[number(high)][0], None),
+        )
+        at_low = self._database.state(self._of, number(folder.low))
+        return SimpleNamespace(
+            id=folder.id,
+            was={key: self._named(image) for key, image in at_low.items()},
+            low=folder.low,
+            high=high,
+            window=window,
+            rows_copied=len(held),
+            held=held,
+            rows=lambda: held,
+            events=Staged(list(folder.events), [window]),
+            witnesses=seen,
+            warnings=(),
+            conditions=(),
+            again=None,
+        )
+
+    def _keep(self, folder: Folder) -> None:
+        """Keep the events of meanwhile beside a copy."""
+        upto = lsn(self._database.captured)
+        if upto > folder.kept:
+            events = self._events(folder.kept, upto)
+            if is_gap(folder.kept, (readable := self.state().readable_from)):
+                self.world.folders.pop(self._place, None)
+                raise GapError(str(self._table.name), folder.kept, readable, advice="")
+            folder.events += events
+            folder.kept = upto
+
+    def has_lost_copy(self) -> bool:
+        return self._folder is not None and self.world.folders.get(self._place) is not self._folder
+
+    def remove_copy(self) -> None:
+        if self.world.folders.get(self._place) is self._folder:
+            self.world.folders.pop(self._place, None)
+
+    def remove_copies(self, place: str) -> None:
+        self.world.folders.pop(place, None)
+
+
+class EvolvingParts(WorldParts):
+    """The parts of a load in plain Python."""
+
+    _world: EvolvingWorld
+
+    @property
+    def salt(self) -> str | None:
+        return None
+
+    def source(self, table: TableSpec, mappings: Any) -> JobSource:
+        return EvolvingJobSource(self._world, table)
+
+    def kinds(self) -> dict[str, Any]:
+        return {"mirror": _Mirror, "history": _History, "scd2": _Versions}
+
+
+class _Filling:
+    """How columns are filled, shape by shape."""
+
+    def laid_out(self, write: Write, layout: int) -> EvolvingWrite:
+        return EvolvingWrite(write.fold, write.low)
+
+
+class _Mirror(_Filling, PlainMirror):
+    def filled(
+        self, target_rows: Any, there: Mapping[int, Values], events: Any, names: Sequence[str], window: Window
+    ) -> Any:
+        return Write(
+            lambda rows: as_rows({k: put(v, there.get(k, v), names) for k, v in as_dict(rows).items()})  # type: ignore[misc, arg-type]
+        )
+
+
+class _Versions(_Filling, PlainVersions):
+    def first(self, begun: Any, target_rows: Any) -> Any:
+        events = begun.staged.rows(begun.window) if begun.staged is not None else Rows()
+        # before images tell of the copy's low, where rows have changed since
+        first = {event[3]: event[2] for event in reversed(events)}
+        there = {key: values for key, values in as_dict(begun.copy.held).items() if key not in first}
+        there |= {key: begun.copy.was[key] for key, op in first.items() if op != "I"}
+        low = number(begun.window.after)
+        return Write(lambda rows: next_versions(versions_anew(rows, there, low, Rows()), events), low)
+
+    def filled(
+        self, target_rows: Any, there: Mapping[int, Values], events: Any, names: Sequence[str], window: Window
+    ) -> Any:
+        told = {(e[0], e[3]): e[4] for e in events or ()}
+
+        def fill(rows: Rows) -> Iterator[Event]:
+            for begun, end, op, key, values in rows:
+                if end == OPEN:
+                    values = put(values, there.get(key, values), names)  # type: ignore[arg-type, call-overload]
+                elif (begun, key) in told:
+                    values = put(values, told[begun, key], names)  # type: ignore[arg-type]
+                yield begun, end, op, key, values  # type: ignore[misc]
+
+        return Write(fill)
+
+
+class _History(_Filling, PlainHistory):
+    def filled(
+        self, target_rows: Any, there: Mapping[int, Values], events: Any, names: Sequence[str], window: Window
+    ) -> Any:
+        at = number(window.upto)
+
+        def fill(rows: Rows) -> list[Event]:
+            now = newest_images(rows)
+            filled = {key: put(values, there.get(key, values), names) for key, values in now.items()}
+            return [*rows, *((at, _LAST, "R", k, v) for k, v in filled.items() if v != now[k])]  # type: ignore[misc, list-item]
+
+        return Write(fill)
+
+
+class _CopiedTable(TableRows):
+    """What is copied to fill columns: rows by key."""
+
+    def copied(self, copy: Any, staged: Staged | None, window: Window) -> Any:
+        return SimpleNamespace(held=copy.held, events=staged.rows(window) if staged is not None else None)
+
+    def at_end(self, copied: Any, now: Any, *, of_all: bool = True) -> Any:
+        return fold(as_dict(copied.held), copied.events or ())
+
+
+def put(values: Values, others: Values, names: Collection[str]) -> Values:
+    """A row's values with those of some columns taken from another."""
+    taken = [(name, value) for name, value in others if name in names]
+    return tuple(sorted([*((name, value) for name, value in values if name not in names), *taken]))
+
+
+def newest_images(rows: Sequence[Event]) -> dict[int, Values]:
+    """The rows that a history tells of as the last ones, by key."""
+    return cast(dict[int, Values], fold({}, sorted(rows, key=lambda row: row[:2])))
+
+
+class EvolvingWorld(plain.World):
+    """All of it.
+
+    :ivar folders: copies that are under way, by their place
+    :ivar pauses: so many chunks are the last ones of their runs
+    :ivar locked: transactions keep instances from being made
+    :ivar schema_changes: what the tables of schema changes hold, by source table
+    :ivar warnings: of all receipts that were not looked at yet
+    :ivar killed_at: the point at which the process is gone when it is next come to
+    """
+
+    source: EvolvingSource
+
+    def __init__(self) -> None:
+        self.schema_changes: dict[str, HeldChanges] = {}
+        self.warnings: list[str] = []
+        self.killed_at: str | None = None
+        self.folders: dict[str, Folder] = {}
+        self.copy_ids = itertools.count(1)
+        self.pauses, self.locked = 0, False
+        super().__init__()
+        self.shapes = list(plain.SHAPES)
+
+    def new_source(self) -> EvolvingSource:
+        return EvolvingSource()
+
+    def hook(self) -> EvolvingHook:
+        return EvolvingHook(self)
+
+    def parts(self, spec: JobSpec) -> EvolvingParts:
+        return EvolvingParts(self, spec)
+
+    def new_target(self, name: Sequence[str], table: str, shape: str) -> EvolvingTarget:
+        return EvolvingTarget(self, name, table, shape)
+
+    def at(self, point: str) -> None:
+        if point == self.killed_at:
+            self.point, self.killed_at = point, None
+            raise plain.Killed
+        super().at(point)
+
+    def request(self, shapes: Sequence[str], **given: Any) -> Request:
+        asked = super().request(shapes, **given)
+        # also beside an instance that lacks what was there before the first sight
+        said = dataclasses.replace(asked.defaults, on_schema_change=EVOLVE, widen_list=True)
+        return dataclasses.replace(asked, defaults=said)
+
+    def load(
+        self,
+        *,
+        copy_on_gap: bool = False,
+        limit: int | None = None,
+        upto: int | None = None,
+        asked: bool = False,
+    ) -> plain.Failures:
+        """Plan, make the instances that are asked for, run the job, move the checkpoints; what failed."""
+        with self._history():
+            plan = self.plan(copy_on_gap=copy_on_gap, limit=limit, upto=upto, asked=asked)
+            return self.finish(plan)
+
+    def finish(self, plan: RunPlan) -> plain.Failures:
+        """Do what was planned."""
+        with self._history():
+            intents = Intents(self.store, plan)
+            forget_unwanted(plan, intents)
+            make_instances(plan, self.hook(), intents, lock_timeout=5)  # type: ignore[arg-type]
+            outcome = self.outcome(plan)
+            self.at("checkpoint")
+            now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=self.source.clock % 2)
+            checkpoints.save(self.store, outcome.checkpoints(now), outcome)
+        return outcome.failures()
+
+    def outcome(self, plan: RunPlan) -> Outcome:
+        outcome = super().outcome(plan)
+        tables = outcome.receipt.tables if outcome.receipt is not None else ()
+        self.warnings += [warning for table in tables for warning in table.warnings]
+        return outcome
+
+    def judge(self, target: TargetTable) -> None:
+        try:
+            check(cast(EvolvingTarget, target), self.source)
+        except AssertionError as error:
+            self.wrong.append(error)
+
+    def judge_changes(self, kept: HeldChanges) -> None:
+        """Look whether a table of schema changes says each thing once. What is wrong is remembered."""
+        try:
+            kept.check()
+        except AssertionError as error:
+            self.wrong.append(error)
+
+
+def check(target: EvolvingTarget, source: EvolvingSource, *, whole: bool = False) -> None:
+    """Prove that a target is what the source was at its marker's position, in the columns that it shows.
+
+    :param whole: versions of before the last commit too
+    :raises AssertionError: if it is not
+    """
+    marked = target.marked
+    marker = marked[-1].marker
+    assert marker is not None
+    position, rows = number(marker.position), target.rows_now
+    truth = source.state(target.table, position)
+    if target.shape == "mirror":
+        now = as_dict(rows)
+        assert len(rows) == len(now), "doubled"
+    elif target.shape == "history":
+        now = _check_history(target, source)
+    else:
+        now = {version[3]: version[4] for version in rows if version[1] == OPEN}
+        known = [_of_base(e, BASE) for e in events_of(source.commits, target.table, 0, position)]
+        since = number(marked[-2].marker.position) if len(marked) > 1 and marked[-2].marker else 0
+        check_versions(marked, Rows(_of_base(e, "value") for e in rows), known, position, 0 if whole else since)
+    if target.shape != "mirror":
+        before = marked[-2].rows if len(marked) > 1 and not whole else Rows()
+        check_values(target, source, {*rows} - {*before})
+    columns = comparable(target, source, marker)
+    shown = {key: {facts.name: dict(cast(Any, v)).get(facts.name) for facts in columns} for key, v in now.items()}
+    assert shown == {
+        key: {facts.name: dict(image).get(facts.column_id) for facts in columns} for key, image in truth.items()
+    }, (target.table, target.shape, position)
+
+
+def comparable(target: EvolvingTarget, source: EvolvingSource, marker: Marker) -> list[ColumnFacts]:
+    """The columns of which a target has all values as of its marker.
+
+    Not so those that the source has dropped, since they keep what was loaded; those whose values are still to be
+    filled; and those with another type than the source's at the marker: the change table has the later one already.
+    """
+    found, position = [], number(marker.position)
+    schema = target.kept[marker.schema_hash]
+    for facts in schema.columns:
+        if facts.name in schema.key:
+            continue
+        column = source.column(target.table, facts.column_id)
+        assert column.added <= position, "a column that is not there yet"
+        same = facts.type == column.type_at(position) == column.type_at(source.position)
+        if column.dropped is None and facts.name not in marker.unfilled and same:
+            found.append(facts)
+    return found
+
+
+def check_values(target: EvolvingTarget, source: EvolvingSource, rows: Collection[Event]) -> None:
+    """Prove that rows of a history or of versions have the source's values in each column, whenever they were there.
+
+    What happened before the target got a column may lack its values, and so may all of one that is dropped since. A
+    version may have what the row had at any time of it: what the instance of then lacks makes no event. Columns that
+    were altered are left out, since their values depend on when they were read.
+    """
+    marked = target.marked
+    marker = marked[-1].marker
+    assert marker is not None
+    schema, table = target.kept[marker.schema_hash], target.table
+    images: dict[tuple[int, int], dict[int, Any]] = {}
+    for at, n, _, key, image in events_of(source.commits, table, 0, number(marker.position)):
+        images.setdefault((at, key), {})[n] = image
+    for facts in schema.columns:
+        column = source.column(table, facts.column_id)
+        if facts.name in schema.key or column.altered:
+            continue
+        got = min(number(m.position) for kept in marked if (m := kept.marker) and _has(target, m, column.id))
+        for begun, end, op, key, values in rows:
+            if target.shape == "scd2":
+                true = {dict(image).get(column.id) for image in source.images(table, key, begun, end)}
+                # rows of the transaction that has added or dropped the column
+                true |= {dict(image).get(column.id) for image in images.get((begun, key), {}).values()}
+            elif op == "R":
+                # what they tell is compared as the newest image of their key when they are written
+                continue
+            else:
+                true = {dict(images[begun, key][end]).get(column.id)}
+            if begun <= got or column.dropped is not None:
+                true.add(None)
+            value = dict(cast(Any, values)).get(facts.name)
+            assert value in true, (table, target.shape, facts.name, (begun, end, op, key), value, true)
+
+
+def _has(target: EvolvingTarget, marker: Marker, column_id: int) -> bool:
+    return any(facts.column_id == column_id for facts in target.kept[marker.schema_hash].columns)
+
+
+def _check_history(target: EvolvingTarget, source: EvolvingSource) -> dict[int, Any]:
+    """Prove that a history has each change that its feeds have captured once; the rows that it tells of."""
+    marked, rows = target.marked, target.rows_now
+    marker = marked[-1].marker
+    assert marker is not None
+    lows = [kept.low for kept in marked if kept.low is not None]
+    events = [_of_base(e, "value") for e in rows if e[2] != "R"]
+    assert len({e[:2] for e in events}) == len(events), "doubled"
+    ends = [*(number(span.after) for span in marker.feeds[1:] if span.after is not None), number(marker.position)]
+    known: list[Event] = []
+    begin = 0
+    for span, end in zip(marker.feeds, ends, strict=True):
+        (feed,) = (i for i in source.instances[target.table] if i.object_id == span.feed.object_id)
+        assert max(begin, lows[0]) >= feed.start - 1, f"{feed.name} has nothing from {begin} on"
+        known += [_of_base(e, BASE) for e in source.captured_by(feed, begin, end)]
+        begin = end
+    assert {e for e in events if e[0] > lows[0]} <= {*known}, "not of its feeds"
+    gaps = [(number(gap.after), number(gap.upto)) for gap in marker.gaps]
+    # what changes the column that all instances have, whichever feed the marker names
+    of_all = events_of(source.commits, target.table, 0, number(marker.position))
+    known += [_of_base(e, BASE) for e in of_all if e[2] != "U" or BASE in source.touched[e[0], e[1], target.table]]
+    missing = {*known} - {*events}
+    assert all(e[0] <= lows[0] or any(a < e[0] <= u for a, u in gaps) for e in missing), "lost"
+    low = lows[-1]
+    told = sorted((e for e in rows if e[0] > low or (e[2] == "R" and e[0] == low)), key=lambda e: e[:2])
+    return cast(dict[int, Any], fold({}, told))
+
+
+def _of_base(event: Event, name: object) -> Event:
+    """An event with the value of the column that is never dropped or altered."""
+    return (*event[:4], dict(cast(Any, event[4]))[name])
+
+
+@contextmanager
+def patched() -> Iterator[None]:
+    """Put a world where the job would find Spark and the server."""
+    with (
+        plain.patched(),
+        mock.patch.multiple(sink, with_nulls=lambda rows, _: rows),
+        mock.patch.multiple(filling, with_nulls=lambda rows, _: rows, TableRows=_CopiedTable),
+        mock.patch.multiple(job, SchemaChanges=ChangesTable),
+    ):
+        yield

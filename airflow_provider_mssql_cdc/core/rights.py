@@ -1,6 +1,8 @@
-"""The T-SQL that lets those read a change table who read another one of the same source table."""
+"""Who may read a change table as he reads another one of the same source table, and the T-SQL that sees to it."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.table import literal
 
@@ -64,6 +66,23 @@ _COPY = (
     f"SELECT DISTINCT r.grantee AS not_copied FROM @rights AS r WHERE (r.place IS NOT NULL OR {_DENIED}) "
     f"AND NOT EXISTS ({_OF_NEW} AND {_SAYS.format('h')} = r.says) ORDER BY not_copied"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRights:
+    """Whose rights on a change table were copied to that of another instance; those who had them there before are not
+    named.
+
+    :param readers: who may read it
+    :param denied: who may not
+    :param of_columns: who have rights on single columns, or are denied some
+    :param left: who have denials or rights on single columns that could not be copied
+    """
+
+    readers: list[str]
+    denied: list[str]
+    of_columns: list[str]
+    left: list[str]
 
 
 def copying(old: str, new: str, reader: str) -> str:

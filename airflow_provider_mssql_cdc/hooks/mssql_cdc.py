@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from airflow_provider_mssql_cdc.core import lag
@@ -25,6 +24,7 @@ from airflow_provider_mssql_cdc.core.interval import server_time
 from airflow_provider_mssql_cdc.core.lag import Lag
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.proposal import NewInstance
+from airflow_provider_mssql_cdc.core.rights import CopiedRights
 from airflow_provider_mssql_cdc.core.table import TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.connection import Row
@@ -40,23 +40,6 @@ LOCK_TIMEOUT = 1222
 _CURRENT_TIMEZONE_ID_SINCE = 16
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class CopiedRights:
-    """Whose rights on a change table were copied to that of another instance; those who had them there before are not
-    named.
-
-    :param readers: who may read it
-    :param denied: who may not
-    :param of_columns: who have rights on single columns, or are denied some
-    :param left: who have denials or rights on single columns that could not be copied
-    """
-
-    readers: list[str]
-    denied: list[str]
-    of_columns: list[str]
-    left: list[str]
 
 
 class MsSqlCdcHook(ReadingHook):

@@ -14,10 +14,11 @@ from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import SqlServerError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
 from airflow_provider_mssql_cdc.core.proposal import NewInstance
+from airflow_provider_mssql_cdc.core.rights import CopiedRights
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
-from airflow_provider_mssql_cdc.hooks.mssql_cdc import LOCK_TIMEOUT, CopiedRights
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import LOCK_TIMEOUT
 from tests.support.faults.source import (
     START,
     TABLES,

@@ -32,7 +32,7 @@ from tests.support.spark.watch import watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
-HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "24"))
+HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "12"))
 BATCH = min(HISTORIES, int(os.environ.get("MSSQL_CDC_TEST_BATCH", "200")))
 FORMAT = os.environ.get("MSSQL_CDC_TEST_FORMAT", "iceberg")
 BATCHES = {harsh.SEED + n: min(BATCH, HISTORIES - n * BATCH) for n in range(-(-HISTORIES // BATCH))}
@@ -92,7 +92,7 @@ def read_by(live: Origin, way: str, monkeypatch: pytest.MonkeyPatch) -> Iterator
 @pytest.mark.parametrize("seed", BATCHES)
 def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request):
     live, count = seeded, BATCHES[seed]
-    rng, models, loads = begun(live, seed, request, 150)
+    rng, models, loads = begun(live, seed, request, 100)
 
     # a third of the rows is copied in each way
     for table, way in zip(histories.COLUMNS, rng.sample(list(WAYS), len(WAYS)), strict=True):
@@ -105,7 +105,7 @@ def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request
     check(loads, models)
 
     # enough for each of the loads to come
-    write(live, models, rng, max(3 * count, 400))
+    write(live, models, rng, max(3 * count, 320))
     live.wait_captured()
     limit = rng.choice([1, 30, 150])
     print(f"a load of {limit} transactions")

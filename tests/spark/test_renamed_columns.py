@@ -135,6 +135,7 @@ def test_without_propose_or_evolve_a_renamed_column_fails(things):
     assert "column a was renamed to amount" in str(error)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("format_", "shapes"), FORMATS)
 def test_a_dropped_column_makes_way_for_another_one_of_its_name(things, format_, shapes, request, monkeypatch):
     if format_ == "postgresql":

@@ -80,16 +80,17 @@ def origin(live: Origin) -> Origin:
 
 
 @pytest.mark.parametrize(
-    ("file_format", "shapes"),
+    ("file_format", "shapes", "alters"),
     [
-        ("iceberg", ("mirror", "history")),
-        pytest.param("postgresql", ("mirror", "history"), marks=pytest.mark.thorough),
-        pytest.param("delta", ("mirror", "history", "scd2", "transactions"), marks=pytest.mark.thorough),
-        pytest.param("parquet", ("history",), marks=pytest.mark.thorough),
+        ("iceberg", ("mirror", "history"), False),
+        pytest.param("iceberg", ("mirror", "history"), True, marks=pytest.mark.thorough),
+        pytest.param("postgresql", ("mirror", "history"), True, marks=pytest.mark.thorough),
+        pytest.param("delta", ("mirror", "history", "scd2", "transactions"), True, marks=pytest.mark.thorough),
+        pytest.param("parquet", ("history",), True, marks=pytest.mark.thorough),
     ],
 )
 def test_from_where_to_where_a_target_lacks_a_column_and_whether_it_is_filled(
-    origin, file_format, shapes, request, monkeypatch
+    origin, file_format, shapes, alters, request, monkeypatch
 ):
     origin.format = file_format
     if file_format == "postgresql":
@@ -152,27 +153,8 @@ def test_from_where_to_where_a_target_lacks_a_column_and_whether_it_is_filled(
     for shape in {"mirror", "scd2"} & {*shapes}:
         assert at[shape] == (at["history"][1], at["history"][1])
 
-    altered = things.ddl("ALTER TABLE lab.things ALTER COLUMN c char(9)")
-    count = {shape: len(steps) for shape, steps in last.items()}
-    for number in range(9):
-        if number in (1, 3):
-            with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
-                kill_at(patch, NO_RECEIPT)
-                things.load(", note", ", 'x'")
-        things.load(", note", ", 'x'")
-        told = {shape: [step[2] for step in steps[count[shape] :]] for shape, steps in by_event(things).items()}
-        if "mirror" in shapes:
-            (value,) = (row["c"] for row in origin.lake(NAME) if row["id"] == 1)
-            if told["mirror"]:
-                assert (told["mirror"][-1], value) in (("filling", PLAIN), ("filled", PADDED))
-        if {tuple(steps[-1:]) for steps in told.values()} == {("filled",)}:
-            break
-    assert told == {shape: ["filling", "filled"] for shape in last}
-    for steps in by_event(things).values():
-        first, second = steps[-2:]
-        assert (first[:3], second[:3]) == ((1, 2, "filling"), (2, 2, "filled"))
-        assert (first[3:], second[3:5]) == ((None, None, None), (None, None))
-        assert altered < second[5] <= things.position("history")
+    if alters:
+        check_altered(things, shapes)
     if file_format in ("iceberg", "postgresql"):
         place = f'"{origin.namespace}"' if origin.warehouse else f"lake.`{origin.namespace}`"
         query = documented("shop.sales_orders_schema_changes", f"{place}.{TABLE}", 1)
@@ -188,8 +170,34 @@ def test_from_where_to_where_a_target_lacks_a_column_and_whether_it_is_filled(
     assert len(origin.rows(TABLE)) == total
     assert sorted(json.loads(row["_changes"])[0]["kind"] for row in origin.rows(TABLE) if row["_shape"] is None) == [
         "ADD_COLUMN",
-        "ALTER_TYPE",
+        *(["ALTER_TYPE"] if alters else []),
     ]
+
+
+def check_altered(things: Things, shapes: tuple[str, ...]) -> None:
+    """Alter values, and follow what is told until they are filled."""
+    last = things.steps()
+    altered = things.ddl("ALTER TABLE lab.things ALTER COLUMN c char(9)")
+    count = {shape: len(steps) for shape, steps in last.items()}
+    for number in range(9):
+        if number in (1, 3):
+            with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
+                kill_at(patch, NO_RECEIPT)
+                things.load(", note", ", 'x'")
+        things.load(", note", ", 'x'")
+        told = {shape: [step[2] for step in steps[count[shape] :]] for shape, steps in by_event(things).items()}
+        if "mirror" in shapes:
+            (value,) = (row["c"] for row in things.origin.lake(NAME) if row["id"] == 1)
+            if told["mirror"]:
+                assert (told["mirror"][-1], value) in (("filling", PLAIN), ("filled", PADDED))
+        if {tuple(steps[-1:]) for steps in told.values()} == {("filled",)}:
+            break
+    assert told == {shape: ["filling", "filled"] for shape in last}
+    for steps in by_event(things).values():
+        first, second = steps[-2:]
+        assert (first[:3], second[:3]) == ((1, 2, "filling"), (2, 2, "filled"))
+        assert (first[3:], second[3:5]) == ((None, None, None), (None, None))
+        assert altered < second[5] <= things.position("history")
 
 
 def by_event(things: Things) -> dict[str, list[tuple[Any, ...]]]:

@@ -90,6 +90,12 @@ class Adding:
         said = self.options.takes(column.name, names)
         return self.options.loads_new_columns and (not self.waits(column.column_id) if said is None else said)
 
+    def lacks(self, feed: Feed) -> tuple[str, ...]:
+        """What targets will call the columns that a feed does not capture, and that they are to get."""
+        names, given = names_of(feed), self.options.choice.rename
+        called = {column_meant(old, names): new for old, new in given.items()}
+        return tuple(called.get(each.name, each.name) for each in feed.others if self.wants(each, names))
+
     def beginning(self, now: TableSchema) -> TableSchema:
         """The columns with which a sink begins that can take none from others: what waits is left out.
 

@@ -373,6 +373,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         widens=bool(options.follows_types),
         incompatible=options.incompatible_types,
         leaves_null=options.leaves_null,
+        lacks=candidate.adding.lacks(candidate.feed) if candidate.adding is not None else (),
         unnamed_ids=unnamed(candidate.feed, options),
         source_object_id=candidate.adding.source_object_id if candidate.adding is not None else None,
         selection=candidate.selection,

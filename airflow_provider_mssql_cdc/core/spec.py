@@ -148,6 +148,7 @@ class TableSpec:
     :param unnamed_ids: column_ids of those that the entry would have to name to be loaded, as far as they came later
     :param widens: targets get the types of columns whose types have changed, where theirs hold them
     :param incompatible: what becomes of a type that theirs do not hold, one of ``INCOMPATIBLE_TYPES``
+    :param lacks: what targets will call the columns that the feed does not capture, and that they are to get
     :param changes: schema events that are to be written; None where there are none
     :param source_object_id: of the table that its sinks were loaded from, as the checkpoint knows; None where it does
         not
@@ -179,6 +180,7 @@ class TableSpec:
     changes: ChangesSpec | None = None
     source_object_id: int | None = None
     incompatible: str = FAIL
+    lacks: tuple[str, ...] = ()
 
     @property
     def types(self) -> str:

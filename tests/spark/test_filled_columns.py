@@ -85,6 +85,7 @@ def test_it_is_filled_as_the_source_has_it(things, file_format, request):
         things.into(request.getfixturevalue("postgresql"))
     loads = loads_of(things)
     loads.load_all()
+    first = things_history(loads)[-1]["_lsn"]
     things.sql(
         "ALTER TABLE lab.things ADD note varchar(20), num int NOT NULL DEFAULT 5, seen datetime2, doc varchar(max)"
     )
@@ -107,6 +108,14 @@ def test_it_is_filled_as_the_source_has_it(things, file_format, request):
     loads.load_all()
     check(loads, "note", "num", "doc")
     assert loads.load_all() == []
+    # num is never NULL in the source: where it is here, the event says that it does not know it
+    rows = [row for row in things.lake(NAME, "history") if row["_lsn"] > first]
+    assert {(row["num"] is None, *sorted(row["_unknown"])) for row in rows} == {
+        (True, *sorted(ADDED)),
+        (False,),
+        # of a large one that an update left alone
+        (False, "doc"),
+    }
 
 
 @pytest.mark.thorough

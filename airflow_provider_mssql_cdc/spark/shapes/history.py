@@ -117,7 +117,9 @@ class History(SinkRows):
         """The newest image of each key that was not deleted."""
         names = [column(target.name) for target in self.data_columns]
         order = F.struct(self.table.position, F.coalesce("_seq", F.lit(_BEHIND_EVENTS)))
-        newest = F.max_by(F.struct(*names, "_unknown", "_op"), order).alias(_LATEST)
+        # not of columns that the table has not got yet
+        lacks = F.array_intersect("_unknown", F.array(*(F.lit(target.name) for target in self.data_columns)))
+        newest = F.max_by(F.struct(*names, lacks.alias("_unknown"), "_op"), order).alias(_LATEST)
         by_key = target_rows.where("_op != 'B'").groupBy(*map(column, self.table.key)).agg(newest)
         return by_key.select(f"{_LATEST}.*").where("_op != 'D'").select(*names, "_unknown")
 
@@ -198,7 +200,7 @@ class History(SinkRows):
         return self._chosen(seen_as(self.sink.history.changes, self.table, with_times))
 
     def _chosen(self, events: DataFrame) -> DataFrame:
-        events = events.where(F.col("_op").isin(*letters(self.sink.history)))
+        events = self._without(events).where(F.col("_op").isin(*letters(self.sink.history)))
         return records(self.table, events) if self.is_wide else events
 
     def at_low(self, rows: DataFrame, low: Position) -> DataFrame:
@@ -213,7 +215,14 @@ class History(SinkRows):
             "_changed": no_names(),
             "_unknown": unknown(rows),
         }
-        return rows.withColumns({n: said.get(n, F.lit(None)).cast(type_) for n, type_ in columns.items()})
+        return self._without(
+            rows.withColumns({n: said.get(n, F.lit(None)).cast(type_) for n, type_ in columns.items()})
+        )
+
+    def _without(self, rows: DataFrame) -> DataFrame:
+        """Rows that name the columns which their feed does not capture: once the table has them, NULL is no value."""
+        lacks = self.table.spec.lacks
+        return rows.withColumn("_unknown", F.array_union("_unknown", F.array(*map(F.lit, lacks)))) if lacks else rows
 
     def events_held(self, events: DataFrame) -> DataFrame:
         """The events of the keys that a history of some kinds of changes holds, or that came and went.
@@ -250,7 +259,9 @@ class History(SinkRows):
     def latest(self, window: Window, events: DataFrame) -> DataFrame:
         """What events tell of each key before a window: its latest image, if that is not an old one."""
         of_before = events.where((F.col(self.table.position) <= window.after.sort_key) & (F.col("_op") != "B"))
-        needed = (*map(column, self.table.lobs), F.col("_unknown"), F.col("_op"))
+        # what is unknown of other columns is no matter here
+        lacks = F.array_intersect("_unknown", F.array(*map(F.lit, self.table.lobs)).cast("array<string>"))
+        needed = (*map(column, self.table.lobs), lacks.alias("_unknown"), F.col("_op"))
         order = F.struct(self.table.position, F.coalesce("_seq", F.lit(_BEHIND_EVENTS)))
         latest = of_before.groupBy(*map(column, self.table.key)).agg(F.max_by(F.struct(*needed), order).alias(_LATEST))
         return latest.select(*map(column, self.table.key), f"{_LATEST}.*").where("_op != 'D'").drop("_op")

@@ -151,8 +151,8 @@ def _typed(kind: Any, value: Any) -> Any:
         return None if value is None else position_of_kind(value[KIND], value["at"])
     if origin in (types.UnionType, typing.Union):
         return None if value is None else _one_of(_members(kind), value)
-    if kind is Position and isinstance(value, dict):
-        return position_of_kind(value[KIND], value["at"])
+    if isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, Position):
+        return _position(kind, value)
     if kind in (Lsn, Position):
         return Lsn.parse(value)
     if kind is Cut:
@@ -168,6 +168,13 @@ def _typed(kind: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         return from_data(typing.cast(Any, kind), value) if hasattr(kind, "FORMAT") else _made(kind, value)
     return kind(value) if kind is float else value
+
+
+def _position(kind: type[Position], value: Mapping[str, Any]) -> Position:
+    found = position_of_kind(value[KIND], value["at"])
+    if not isinstance(found, kind):
+        raise ValueError(f"the {found.KIND} {found.text} is no {kind.KIND}")
+    return found
 
 
 def _members(kind: Any) -> list[Any]:

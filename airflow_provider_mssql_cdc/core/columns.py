@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import UnsupportedColumnError
-from airflow_provider_mssql_cdc.core.position import KINDS
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, HASH, REDACT, Selection
 from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, SHAPES
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, quote
@@ -109,9 +109,12 @@ def shown(mappings: Iterable[ColumnMapping]) -> tuple[ColumnMapping, ...]:
     return tuple(mapping for mapping in mappings if mapping.targets)
 
 
-def check_columns(table: TableName, schema: TableSchema, selection: Selection = EVERYTHING) -> None:
+def check_columns(
+    table: TableName, schema: TableSchema, selection: Selection = EVERYTHING, position: type[Position] = Lsn
+) -> None:
     """Refuse a table that cannot be loaded exactly.
 
+    :param position: kind of the feed's positions
     :raises UnsupportedColumnError: for a type that would not arrive unchanged, a key that cannot be compared exactly,
         or a name that is taken
     """
@@ -125,13 +128,15 @@ def check_columns(table: TableName, schema: TableSchema, selection: Selection = 
                 "is part of the key, and Spark cannot compare its 100 nanoseconds as instants.",
                 "Choose another key (key=..), or capture the table with another unique index (@index_name).",
             )
-    _refuse_clashes(table, mappings)
+    _refuse_clashes(table, mappings, reserved(position))
 
 
-def reserved() -> frozenset[str]:
-    """Names that a captured column may not have, in lower case."""
-    with_data = (shape for shape in SHAPES.values() if shape.has_data)
-    return _TAKEN.union(*(shape.system_columns(kind) for shape in with_data for kind in KINDS.values()))
+def reserved(position: type[Position] = Lsn) -> frozenset[str]:
+    """Names that a loaded column may not have, in lower case.
+
+    :param position: kind of the feed's positions
+    """
+    return _TAKEN.union(*(shape.system_columns(position) for shape in SHAPES.values() if shape.has_data))
 
 
 def key_columns(schema: TableSchema, mappings: Iterable[ColumnMapping]) -> tuple[str, ...]:
@@ -143,9 +148,8 @@ def key_columns(schema: TableSchema, mappings: Iterable[ColumnMapping]) -> tuple
     return tuple(targets[name][-1 if schema.column(name).type == "datetime2" else 0].name for name in schema.key)
 
 
-def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...]) -> None:
+def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...], names: frozenset[str]) -> None:
     taken: dict[str, Column] = {}
-    names = reserved()
     for mapping in mappings:
         for target in mapping.targets:
             # Spark compares names without regard to case

@@ -49,7 +49,7 @@ def check_kind(name: TableName, feeds: Sequence[Feed], checkpoint: Checkpoint | 
     for shape, sink in checkpoint.loaded.items() if checkpoint is not None else ():
         if not any(isinstance(sink.position, feed.POSITION) for feed in feeds):
             raise FeedError(
-                f"its {shape} was loaded up to {sink.position.KIND} {sink.position}, and {feeds[0]} has none of "
+                f"its {shape} was loaded up to {sink.position.KIND} {sink.position.text}, and {feeds[0]} has none of "
                 "that kind.",
                 table=str(name),
                 advice=RESET_ADVICE,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 _HEX_FORM = re.compile(r"0[xX]([0-9a-fA-F]{20})")
 _COLON_FORM = re.compile(r"([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})")
 _LARGEST = (1 << 80) - 1
+_VERSION_FORM = re.compile("0|[1-9][0-9]{0,18}")
 
 _P = TypeVar("_P", bound="Position")
 
@@ -63,7 +64,7 @@ class Position:
 
     def _comparable(self, other: Position) -> Any:
         if not isinstance(other, type(self)):
-            raise TypeError(f"the {self.KIND} {self} has no order with {other!r}")
+            raise TypeError(f"the {self.KIND} {self.text} has no order with {other!r}")
         return other.sort_key
 
 
@@ -106,7 +107,7 @@ class Lsn(Position):
         :raises TypeError: if it is of another kind
         """
         if not isinstance(position, cls):
-            raise TypeError(f"the {position.KIND} {position} is no LSN")
+            raise TypeError(f"the {position.KIND} {position.text} is no LSN")
         return position
 
     @property
@@ -148,7 +149,62 @@ class Lsn(Position):
         return self.text
 
 
-KINDS: dict[str, type[Position]] = {Lsn.KIND: Lsn}
+@dataclass(frozen=True, slots=True)
+class Version(Position):
+    """A sync version: how many transactions of a database have changed a table that Change Tracking tracks.
+
+    0, before the first of them, is a position like any other.
+
+    :param value: a ``bigint``, as drivers return it
+    :raises ValueError: for any other number, or what is none
+    """
+
+    value: int
+
+    LARGEST: ClassVar[int] = (1 << 63) - 1
+    KIND: ClassVar[str] = "version"
+    COLUMN_TYPE: ClassVar[str] = "BIGINT"
+
+    def __post_init__(self) -> None:
+        # True and 1.0 are equal to 1, and have another text
+        if type(self.value) is not int or not 0 <= self.value <= self.LARGEST:
+            raise ValueError(f"a version is a number from 0 to {self.LARGEST}, not {self.value!r}")
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """Read ``42``.
+
+        :raises ValueError: for any other text: no sign, blank, or zero before the number
+        """
+        if not _VERSION_FORM.fullmatch(text):
+            raise ValueError(f"not a version: {text!r}; expected a number such as 42")
+        return cls(int(text))
+
+    @classmethod
+    def of(cls, position: Position) -> Version:
+        """The position, where only a version has a meaning.
+
+        :raises TypeError: if it is of another kind
+        """
+        if not isinstance(position, cls):
+            raise TypeError(f"the {position.KIND} {position.text} is no version")
+        return position
+
+    @property
+    def text(self) -> str:
+        """The number in decimal digits."""
+        return str(self.value)
+
+    @property
+    def sort_key(self) -> int:
+        """The number: the order of the text is another one."""
+        return self.value
+
+    def __str__(self) -> str:
+        return f"version {self.value}"
+
+
+KINDS: dict[str, type[Position]] = {Lsn.KIND: Lsn, Version.KIND: Version}
 """All kinds of positions by their name; a source with a kind of its own adds it."""
 
 

@@ -93,7 +93,7 @@ def test_an_older_version_goes_through_each_one_after_it():
     ("name", "value", "said"),
     [
         ("first", {"kind": "circle"}, "'circle' is none of square, point"),
-        ("position", {"kind": "version", "at": "5"}, "'version' is none of lsn"),
+        ("position", {"kind": "time", "at": "5"}, "'time' is none of lsn, version"),
         ("first", {"side": 1}, "'kind'"),
         ("position", str(lsn(1)), "page is damaged"),
         ("shapes", 5, "page is damaged"),

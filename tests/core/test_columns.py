@@ -4,6 +4,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.columns import check_columns, key_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.position import Version
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 
 TABLE = TableName("dbo", "t")
@@ -71,6 +72,14 @@ def test_computed_columns_are_left_out_whatever_their_type():
 def test_a_name_that_is_taken_is_refused(columns):
     with pytest.raises(UnsupportedColumnError, match="the name of"):
         check_columns(TABLE, schema(*columns))
+
+
+@pytest.mark.parametrize("name", ["_version", "_FROM_VERSION", "_to_version"])
+def test_names_of_columns_of_versions_are_taken_where_positions_are_versions(name):
+    check_columns(TABLE, schema((name, "int")))
+    with pytest.raises(UnsupportedColumnError, match="the name of"):
+        check_columns(TABLE, schema((name, "int")), position=Version)
+    check_columns(TABLE, schema(("_lsn", "int")), position=Version)
 
 
 def test_keys_are_compared_by_what_is_exact():

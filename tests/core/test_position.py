@@ -6,10 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Window, is_gap, merged, readable_from
+from airflow_provider_mssql_cdc.core.position import (
+    KINDS,
+    Cut,
+    Lsn,
+    Version,
+    Window,
+    is_gap,
+    merged,
+    position_of_kind,
+    readable_from,
+)
 from tests.support.core.positions import Counted
 
 lsns = st.binary(min_size=10, max_size=10).map(Lsn)
+numbers = st.integers(0, 2**63 - 1)
+versions = numbers.map(Version)
 
 
 @given(lsns)
@@ -156,18 +168,97 @@ def test_a_cut_of_several_kinds_reads_back(lsn, number):
         assert Cut.parse(Cut.at(Counted(number)).text) == Cut.at(Counted(number))
 
 
-@given(lsns, lsns)
-def test_a_cut_has_one_position_of_a_kind(left, right):
+@given(lsns, versions)
+def test_a_cut_of_an_lsn_and_a_version(lsn, version):
+    both = Cut((version, lsn))
+    assert both.text == str(both) == f"lsn={lsn.text},version={version.text}"
+    assert both == Cut((lsn, version)) == Cut.parse(both.text) == Cut.parse(",".join(reversed(both.text.split(","))))
+    assert (both.of(Lsn), both.of(Version), both.of(Counted)) == (lsn, version, None)
+    assert [*both] == [lsn, version]
+    alone = Cut.at(version)
+    assert (alone.text, Cut.parse(alone.text)) == (f"version={version.text}", alone)
+    assert (alone.of(Lsn), alone.of(Version)) == (None, version)
+    assert alone.filled(Cut.at(lsn)) == Cut.at(lsn).filled(alone) == both
+
+
+@given(lsns, lsns, versions, versions)
+def test_a_cut_has_one_position_of_a_kind(left, right, one, other):
     with pytest.raises(ValueError, match="one position of each kind, not lsn, lsn"):
         Cut((left, right))
+    with pytest.raises(ValueError, match="one position of each kind, not version, lsn, version"):
+        Cut((one, left, other))
+    with pytest.raises(ValueError, match="one position of each kind, not version, version"):
+        Cut.parse(f"version={one.text},version={other.text}")
     with pytest.raises(ValueError, match="not none"):
         Cut(())
 
 
-@pytest.mark.parametrize("text", ["", "42", "lsn=42", "version=1", "lsn=", "0x" + "0" * 20 + ",version=1"])
+@pytest.mark.parametrize("text", ["", "42", "lsn=42", "time=1", "lsn=", "0x" + "0" * 20 + ",version=1"])
 def test_any_other_text_is_no_cut(text):
     with pytest.raises(ValueError, match=r"not an LSN|is none of lsn"):
         Cut.parse(text)
+
+
+@given(numbers)
+def test_a_version_is_its_number_and_reads_back(number):
+    version = Version(number)
+    assert (version.text, str(version)) == (f"{number:d}", f"version {number}")
+    assert Version.parse(version.text) == position_of_kind("version", version.text) == version
+    assert (version.sort_key, version.KIND, version.COLUMN_TYPE) == (number, "version", "BIGINT")
+    assert len({version, Version(number)}) == 1
+
+
+@given(numbers, numbers)
+def test_versions_have_the_order_of_their_numbers(left, right):
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+        assert compare(Version(left), Version(right)) == compare(left, right)
+
+
+@pytest.mark.parametrize("value", [-1, 2**63, True, 1.0, "1", None, b"1"])
+def test_only_a_number_of_a_bigint_that_is_not_negative_is_a_version(value):
+    with pytest.raises(ValueError, match="a version is a number from 0 to 9223372036854775807"):
+        Version(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", " 1", "1 ", "1\n", "01", "1_0", "1.0", "0x1", "\u0661", str(2**63), "0x" + "0" * 20]
+)
+def test_any_other_text_is_no_version(text):
+    with pytest.raises(ValueError, match=r"not a version|a version is a number"):
+        Version.parse(text)
+
+
+@given(lsns, versions)
+def test_an_lsn_and_a_version_have_no_order(lsn, version):
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+        for one, other in ((lsn, version), (version, lsn)):
+            with pytest.raises(TypeError, match=f"the {one.KIND} {one.text} has no order with"):
+                compare(one, other)
+    assert lsn != version
+    assert (Lsn.of(lsn), Version.of(version)) == (lsn, version)
+    with pytest.raises(TypeError, match=f"the lsn {lsn} is no version"):
+        Version.of(lsn)
+    with pytest.raises(TypeError, match=f"the version {version.text} is no LSN"):
+        Lsn.of(version)
+    for after, upto in ((lsn, version), (version, lsn)):
+        with pytest.raises(TypeError, match="has no order with"):
+            Window(after, upto)
+        with pytest.raises(TypeError, match="has no order with"):
+            is_gap(after, upto)
+
+
+@given(versions, versions, versions)
+def test_a_window_of_versions(a, b, c):
+    after, upto = sorted([a, b])
+    window = Window(after, upto)
+    assert (c in window) == (after.value < c.value <= upto.value)
+    assert str(window) == f"(version {after.value}, version {upto.value}]"
+    assert window.is_empty == (a == b)
+
+
+@given(versions, st.none() | versions)
+def test_a_gap_of_versions_is_what_lies_below_the_lowest_valid_one(last, min_valid):
+    assert is_gap(last, min_valid) == (min_valid is None or last.value < min_valid.value)
 
 
 @given(lsns, st.none() | lsns)

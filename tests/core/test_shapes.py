@@ -1,8 +1,7 @@
 import pytest
 
-from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn, Version
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
-from tests.support.logged.feed import Version
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState, Fa
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.copy_wanted import COPY, PAUSE, STOP
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, FeedRef, Probe
-from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Position
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Position, Version
 from airflow_provider_mssql_cdc.core.resting import MISSING, default_max_idle, fingerprint, without_absence
 from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.core.wake import (
@@ -30,7 +30,7 @@ from airflow_provider_mssql_cdc.core.wake import (
     positions_to_probe,
 )
 from tests.support.core.states import checkpoint_of
-from tests.support.logged.feed import LoggedTable, Version, Versions
+from tests.support.logged.feed import LoggedTable, Versions
 
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 CREATED = datetime.datetime(2026, 1, 1)

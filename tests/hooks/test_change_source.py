@@ -7,9 +7,9 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.position import Lsn, Position, Version
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, limited
-from tests.support.logged.feed import LoggedTable, Version
+from tests.support.logged.feed import LoggedTable
 
 DAY = datetime.datetime(2026, 1, 1)
 

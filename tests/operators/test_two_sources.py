@@ -10,11 +10,10 @@ import pytest
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.feed import Feed
-from airflow_provider_mssql_cdc.core.position import KINDS
 from airflow_provider_mssql_cdc.core.table import TableName
 from tests.operators import test_load
 from tests.operators.test_load import World
-from tests.support.logged.feed import LoggedTable, Version
+from tests.support.logged.feed import LoggedTable
 from tests.support.logged.job import KILL
 
 world = test_load.world
@@ -96,7 +95,6 @@ class Depot:
 
 @pytest.mark.xdist_group("airflow")
 def test_a_table_of_each_source_in_one_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, Version.KIND, Version)
     monkeypatch.setitem(Feed.KINDS, LoggedTable.KIND, LoggedTable)
     depot = Depot(world)
     depot.change("INSERT INTO depot.stock VALUES (1, 10, N'a'), (2, 20, NULL), (3, 30, N'c')", 1, 2, 3)

@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.feed import Feed, FeedRef
-from airflow_provider_mssql_cdc.core.position import KINDS, Cut
+from airflow_provider_mssql_cdc.core.position import Cut, Version
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.wake import Reason
 from airflow_provider_mssql_cdc.operators.planning import plan_load
@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcEventTrigger
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
 from tests.support.core.states import checkpoint_of
 from tests.support.hooks.source import CONN_ID, TARGET, Source
-from tests.support.logged.feed import LoggedTable, Version
+from tests.support.logged.feed import LoggedTable
 from tests.support.logged.waiting import SensorOfTwoSources, TriggerOfTwoSources, WatcherOfTwoSources, two_sources
 from tests.support.operators.group import Group
 
@@ -86,7 +86,6 @@ class Depot:
 
 @pytest.fixture
 def depot(source: Source, monkeypatch: pytest.MonkeyPatch) -> Depot:
-    monkeypatch.setitem(KINDS, Version.KIND, Version)
     monkeypatch.setitem(Feed.KINDS, LoggedTable.KIND, LoggedTable)
     return Depot(source, monkeypatch)
 

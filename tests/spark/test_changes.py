@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.changes import CHANGES
 from airflow_provider_mssql_cdc.core.columns import TRAN_ID, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
-from airflow_provider_mssql_cdc.core.position import Window
+from airflow_provider_mssql_cdc.core.position import Version, Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark.session import table_session
@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.spark.shapes.wide import identified
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.staging import Counts
 from airflow_provider_mssql_cdc.spark.targets import Write
-from tests.support.logged.feed import LoggedTable, Version
+from tests.support.logged.feed import LoggedTable
 from tests.support.spark import model
 from tests.support.spark.drawn import (
     DDL,

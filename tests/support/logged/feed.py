@@ -1,4 +1,4 @@
-"""Versions as positions, and tables with a log of their own as feeds."""
+"""Tables with a log of their own as feeds, whose positions are versions."""
 
 from __future__ import annotations
 
@@ -7,32 +7,7 @@ from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.feed import Abilities, Feed
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.position import KINDS, Position
-
-
-@dataclass(frozen=True, slots=True)
-class Version(Position):
-    """A number that grows with each transaction."""
-
-    value: int
-
-    KIND: ClassVar[str] = "version"
-    COLUMN_TYPE: ClassVar[str] = "BIGINT"
-
-    @classmethod
-    def parse(cls, text: str) -> Version:
-        return cls(int(text))
-
-    @property
-    def text(self) -> str:
-        return str(self.value)
-
-    @property
-    def sort_key(self) -> int:
-        return self.value
-
-    def __str__(self) -> str:
-        return f"version {self.value}"
+from airflow_provider_mssql_cdc.core.position import Position, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +55,5 @@ class Versions:
 
 
 def register() -> None:
-    """Let this process know the kinds of this source."""
-    KINDS[Version.KIND] = Version
+    """Let this process know the kind of this source's feeds."""
     Feed.KINDS[LoggedTable.KIND] = LoggedTable

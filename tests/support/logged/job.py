@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.copies import Hole
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.position import Position, Version, Window
 from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
@@ -30,7 +30,7 @@ from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.registry import SOURCES
 from airflow_provider_mssql_cdc.spark.staging import Counts
 from airflow_provider_mssql_cdc.spark.targets import State
-from tests.support.logged.feed import LoggedTable, Version, Versions, register
+from tests.support.logged.feed import LoggedTable, Versions, register
 
 KILL = "MSSQL_CDC_TEST_KILL"
 """A file that is made before the process is killed. Its name says whether that is ``before`` or ``after`` the commit of

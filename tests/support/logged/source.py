@@ -11,13 +11,13 @@ from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Survey
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.position import Position, Version
 from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
-from tests.support.logged.feed import LoggedTable, Version, Versions
+from tests.support.logged.feed import LoggedTable, Versions
 
 JOB = Path(__file__).with_name("job.py")
 

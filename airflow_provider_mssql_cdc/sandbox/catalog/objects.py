@@ -26,6 +26,7 @@ OBJECT_COLUMNS = (
     "is_schema_published bit!"
 )
 CDC_SCHEMA_ID = 100
+COMMIT_TABLE = "syscommittab"
 # the metadata tables of schema cdc and their unique indexes, the clustered one first
 METADATA: dict[str, list[tuple[str, ...]]] = {
     "change_tables": [("object_id",), ("capture_instance",)],
@@ -112,7 +113,7 @@ def tables(env: Environment, database: Database) -> list[DbObject]:
     tracked = database.cdc.tracked()
     found = [_table(e, tracked=number in tracked) for number, e in env.catalog(database).tables.items()]
     found += cdc_tables(database)
-    return [t for t in found if env.may_select(database, t.schema, t.name)]
+    return [t for t in found if env.may_see(database, t.schema, t.name)]
 
 
 def cdc_tables(database: Database) -> list[DbObject]:
@@ -179,14 +180,21 @@ def all_objects(env: Environment, database: Database) -> list[DbObject]:
 
 
 def internal_tables(env: Environment, database: Database) -> list[DbObject]:
-    """The side tables of tracked tables that the session may see."""
-    catalog = env.catalog(database)
-    return [
+    """The side tables of tracked tables that the session may see, and the commit table, which is always there.
+
+    An owner alone sees that one, since it belongs to no other table (memory).
+    """
+    catalog, when = env.catalog(database), database.created
+    found = [
         DbObject(each.side, each.name, "sys", "IT", each.created, each.created, each.object_id, is_ms_shipped=True)
         for each in catalog.tracked.values()
         if (entry := catalog.tables.get(each.object_id)) is not None
-        and env.may_select(database, entry.table.schema, entry.table.name)
+        and env.may_see(database, entry.table.schema, entry.table.name)
     ]
+    if env.is_owner(database):
+        number = object_id_of(database.database_id, COMMIT_TABLE)
+        found.append(DbObject(number, COMMIT_TABLE, "sys", "IT", when, when, is_ms_shipped=True))
+    return found
 
 
 def _constraints(table: DbObject, entry: TableEntry) -> list[DbObject]:

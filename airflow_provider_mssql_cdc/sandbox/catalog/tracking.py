@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,11 +14,9 @@ from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.engine.tracking.state import COMMITS, UNITS
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.changetable import VIEW, check_primary
+from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, denied
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, INT, kind
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
 # Functions
 
@@ -120,13 +118,17 @@ def _tables(env: Environment, database: Database) -> Relation:
     return relation(spec, data)
 
 
+def _shown(database: Database) -> str:
+    """Which rows of the commit table are there, in DuckDB."""
+    state = database.tracking.state
+    return f"commit_ts > {state.base}" if state.options is not None else "FALSE"
+
+
 def _commits(env: Environment, database: Database) -> Relation:
     require_state(env, database)
     described = columns("commit_ts bigint, xdes_id bigint, commit_lbn bigint, commit_csn bigint, commit_time datetime")
     _see(env, database)
-    state = database.tracking.state
-    shown = f"commit_ts > {state.base}" if state.options is not None else "FALSE"
-    rows = env.fetchall(f"SELECT * FROM {database.duck}.main.{COMMITS} WHERE {shown} ORDER BY commit_ts")
+    rows = env.fetchall(f"SELECT * FROM {database.duck}.main.{COMMITS} WHERE {_shown(database)} ORDER BY commit_ts")
     values = list(zip(*rows, strict=True)) or [()] * len(described)
     arrays = [pa.array(each, column.type.arrow) for each, column in zip(values, described, strict=True)]
     return list(described), pa.Table.from_arrays(arrays, [column.name for column in described])
@@ -140,6 +142,8 @@ def _history(env: Environment, database: Database) -> Relation:
     history = database.tracking.state.history
     if not history:
         raise SqlError.of(208, "dbo.MSchange_tracking_history")
+    if not env.permitted(database, "SELECT", "dbo", "MSchange_tracking_history"):
+        raise denied("SELECT", "MSchange_tracking_history", database, "dbo")
     rows = [[c.side_name, c.table_name, c.begun, c.ended, c.rows, c.version, c.comments] for c in history]
     return relation(spec, rows)
 
@@ -150,23 +154,27 @@ def _internal_tables(env: Environment, database: Database) -> Relation:
         "parent_minor_id int!, lob_data_space_id int!, filestream_data_space_id int"
     )
     ids = objects.schemas(env, database)
+    # docs: sys.internal_tables
+    kinds = {True: (209, "CHANGE_TRACKING"), False: (210, "TRACKED_COMMITTED_TRANSACTIONS")}
     data = [
-        [*objects.object_row(each, ids), 209, "CHANGE_TRACKING", each.parent, 0, 0, None]
+        [*objects.object_row(each, ids), *kinds[each.parent != 0], each.parent, 0, 0, None]
         for each in objects.internal_tables(env, database)
     ]
     return relation(spec, data)
 
 
 def row_counts(env: Environment, database: Database) -> list[tuple[objects.DbObject, int, int]]:
-    """(side table, index_id, rows) of each side table that the session may see."""
+    """(table, index_id, rows) of each side table, and of the commit table, that the session may see."""
     storage = {each.side: each.storage for each in env.catalog(database).tracked.values()}
     found = objects.internal_tables(env, database)
     if found:
         _see(env, database)
-    return [
-        (each, 1, env.fetchall(f"SELECT count(*) FROM {database.duck}.main.{storage[each.object_id]}")[0][0])
-        for each in found
-    ]
+    counted = []
+    for each in found:
+        place = storage[each.object_id] if each.parent else f"{COMMITS} WHERE {_shown(database)}"
+        ((rows,),) = env.fetchall(f"SELECT count(*) FROM {database.duck}.main.{place}")
+        counted.append((each, 1, rows))
+    return counted
 
 
 TRACKING_VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {

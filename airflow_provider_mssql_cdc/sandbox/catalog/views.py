@@ -277,6 +277,7 @@ def _partition_stats(env: Environment, database: Database) -> Relation:
         "partition_id bigint, object_id int!, index_id int!, partition_number int!, used_page_count bigint, "
         "reserved_page_count bigint, row_count bigint"
     )
+    server_views.require_state(env, database)
     data = [
         [each.object_id << 8 | number, each.object_id, number, 1, pages, pages, count]
         for each, number, pages, count in partition_pages(env, database)
@@ -295,9 +296,9 @@ def _allocation_units(env: Environment, database: Database) -> Relation:
         "total_pages bigint!, used_pages bigint!, data_pages bigint!"
     )
     data = []
-    for row in _partition_stats(env, database)[1].to_pylist():
-        key, used, reserved = row["partition_id"], row["used_page_count"], row["reserved_page_count"]
-        data.append([key, 1, "IN_ROW_DATA", key, 1, reserved, used, used])
+    for each, number, pages, _ in partition_pages(env, database):
+        key = each.object_id << 8 | number
+        data.append([key, 1, "IN_ROW_DATA", key, 1, pages, pages, pages])
     return relation(spec, data)
 
 

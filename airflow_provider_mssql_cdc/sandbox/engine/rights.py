@@ -32,6 +32,8 @@ OBJECT_PERMISSIONS = (
     )
     | _CHANGES
 )
+# UNMASK on the whole database says nothing of its tables
+_SHOWING = OBJECT_PERMISSIONS - {"UNMASK"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +125,11 @@ def permitted(
     denied = any(right.denied for right in held) or any(permission in _DENIED.get(role, ()) for role in mine)
     granted = bool(held) or any(permission in _GRANTED.get(role, ()) for role in mine)
     return granted and not denied
+
+
+def sees(roles: Mapping[str, frozenset[str]], rights: frozenset[Right], user: str, schema: str, name: str) -> bool:
+    """Whether the catalogue shows an object to a user: any right on it does, and SELECT on a column of it."""
+    if any(permitted(roles, rights, user, each, schema, name) for each in _SHOWING):
+        return True
+    columns = {right.column for right in rights if (right.schema, right.name) == (fold(schema), fold(name))}
+    return any(permitted(roles, rights, user, "SELECT", schema, name, column) for column in columns - {""})

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.local_writer import LocalWriter
-from airflow_provider_mssql_cdc.sandbox.engine.rights import permitted, roles_of
+from airflow_provider_mssql_cdc.sandbox.engine.rights import permitted, roles_of, sees
 from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter
 from airflow_provider_mssql_cdc.sandbox.engine.storage import SYSTEM_DATABASES, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
@@ -203,6 +203,14 @@ class Environment(StatementRows):
     def may_select(self, database: Database, schema: str, name: str) -> bool:
         """Whether the session may read an object."""
         return self.permitted(database, "SELECT", schema, name)
+
+    def may_see(self, database: Database, schema: str, name: str) -> bool:
+        """Whether the catalogue shows an object to the session: to who has any right on it, or on a column of it
+        (docs: metadata visibility configuration)."""
+        if self.is_owner(database):
+            return True
+        catalog, user = self.catalog(database), self.user_name(database)
+        return sees(catalog.roles, catalog.rights, user, schema, name)
 
     def execute_as(self, principal: Principal) -> None:
         """EXECUTE AS: the session acts as somebody else until REVERT or the end of the called batch."""

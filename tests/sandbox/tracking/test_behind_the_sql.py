@@ -179,19 +179,22 @@ def test_side_tables(client: Client) -> None:
     listed = "SELECT name, type, type_desc, schema_id, parent_object_id, create_date FROM {}"
     made = dt.datetime(2026, 3, 1, 12)
     row = (f"change_tracking_{table}", "IT", "INTERNAL_TABLE", 4, table, made)
-    assert client.run(listed.format("sys.internal_tables")) == [row]
-    assert client.run(listed.format("sys.objects WHERE type = 'IT'")) == [row]
-    assert client.run("SELECT internal_type, internal_type_desc, parent_id FROM sys.internal_tables") == [
-        (209, "CHANGE_TRACKING", table)
-    ]
+    assert client.run(listed.format("sys.internal_tables WHERE internal_type = 209")) == [row]
+    assert client.run(listed.format("sys.objects WHERE type = 'IT' AND parent_object_id <> 0")) == [row]
+    assert client.run("SELECT name, internal_type, internal_type_desc, parent_id FROM sys.internal_tables") == [
+        (row[0], 209, "CHANGE_TRACKING", table), ("syscommittab", 210, "TRACKED_COMMITTED_TRANSACTIONS", 0),
+    ]  # fmt: skip
     counted = (
         "SELECT i.object_id, p.row_count FROM sys.internal_tables AS i JOIN sys.dm_db_partition_stats AS p"
-        " ON p.object_id = i.object_id WHERE i.object_id = OBJECT_ID('sys.change_tracking_{}')"
+        " ON p.object_id = i.object_id WHERE i.object_id = OBJECT_ID('sys.{}')"
     )
-    side = client.run("SELECT object_id FROM sys.internal_tables")[0][0]
-    assert client.run(counted.format(table)) == [(side, 4)]
+    side = client.run("SELECT object_id FROM sys.internal_tables WHERE internal_type = 209")[0][0]
+    assert client.run(counted.format(row[0])) == [(side, 4)]
+    assert [count for _, count in client.run(counted.format("syscommittab"))] == [2]
     client.run("ALTER TABLE dbo.t DISABLE CHANGE_TRACKING")
-    assert client.run("SELECT * FROM sys.internal_tables") == []
+    assert client.run("SELECT name FROM sys.internal_tables") == [("syscommittab",)]
+    client.run("ALTER DATABASE shop SET CHANGE_TRACKING = OFF")
+    assert [count for _, count in client.run(counted.format("syscommittab"))] == [0]
 
 
 def test_the_commit_table(server: Sandbox, client: Client, connect: Callable[..., Client]) -> None:

@@ -26,7 +26,12 @@ def get_provider_info() -> dict[str, Any]:
                 "tags": ["software"],
             }
         ],
-        "hooks": [{"integration-name": _NAME, "python-modules": [f"{_PACKAGE}.hooks.mssql_cdc"]}],
+        "hooks": [
+            {
+                "integration-name": _NAME,
+                "python-modules": [f"{_PACKAGE}.hooks.{module}" for module in ("mssql_cdc", "mssql_change_tracking")],
+            }
+        ],
         "operators": [
             {
                 "integration-name": _NAME,

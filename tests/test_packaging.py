@@ -78,7 +78,7 @@ def public_classes() -> list[str]:
         for room in ("hooks", "operators", "sensors", "triggers")
         for path in (package / room).glob("*.py")
     )
-    return sorted(name for text in texts for name in re.findall(r"^class (MsSqlCdc\w+)", text, re.MULTILINE))
+    return sorted(name for text in texts for name in re.findall(r"^class (MsSql\w+)", text, re.MULTILINE))
 
 
 @pytest.mark.xdist_group("clean python")

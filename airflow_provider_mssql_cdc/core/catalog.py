@@ -115,7 +115,7 @@ def instance(
         min_lsn=mark,
         columns=captured_columns(rows),
         index_key=_names(rows, INDEX),
-        primary_key=_names(rows, PRIMARY),
+        primary_key=primary_key(rows),
         uncaptured=_names(rows, UNCAPTURED),
         others=uncaptured_columns(rows),
         supports_net_changes=net_changes,
@@ -143,6 +143,14 @@ def uncaptured_columns(rows: Sequence[Row]) -> tuple[Column, ...]:
     :param rows: of the statement, those with the object id of its change table
     """
     return _columns(rows, UNCAPTURED)
+
+
+def primary_key(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The columns of a table's primary key, in key order.
+
+    :param rows: of the statement
+    """
+    return _names(rows, PRIMARY)
 
 
 def _columns(rows: Sequence[Row], kind: int) -> tuple[Column, ...]:

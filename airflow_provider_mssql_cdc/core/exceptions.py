@@ -48,6 +48,10 @@ class CdcDisabledError(MsSqlCdcError):
     """CDC is off: for the database, or for a table that the run names."""
 
 
+class ChangeTrackingDisabledError(MsSqlCdcError):
+    """Change Tracking is off: for the database, or for a table that is named."""
+
+
 class TableNotFoundError(MsSqlCdcError):
     """No table matches the patterns."""
 

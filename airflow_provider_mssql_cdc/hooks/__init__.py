@@ -1,1 +1,1 @@
-"""Metadata of SQL Server change data capture over an Airflow connection."""
+"""Metadata of SQL Server change data capture and Change Tracking over an Airflow connection."""

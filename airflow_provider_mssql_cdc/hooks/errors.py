@@ -9,6 +9,7 @@ from typing import Any
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CdcPermissionError,
+    ChangeTrackingDisabledError,
     DatabaseUnavailableError,
     LoginError,
     MsSqlCdcError,
@@ -22,11 +23,14 @@ DEADLOCK_VICTIM = 1205
 SELECT_DENIED = 229
 _DENIED = frozenset({INVALID_OBJECT, SELECT_DENIED, 230, 262, 297, 300, 371, 916})
 _SERVER_STATE = frozenset({297, 300, 371})
+_DATABASE_PERMISSION = 262
+_MAY_NOT_ALTER_DATABASE = 5011
 _NOT_ADMINISTRATOR = {
     22902: "Ask a member of sysadmin to run it, or EXEC msdb.dbo.rds_cdc_enable_db on Amazon RDS.",
     22904: "Ask a member of db_owner to run it.",
 }
 _NO_CDC = frozenset({22901, 22910, 22985, 22988, 22989})
+NOT_TRACKED, ON_A_SECONDARY = 22105, 22117
 _UNAVAILABLE = frozenset({4060, 911, 904, 922, 924, 927, 942, 945, 952, 954, 976, 978, 983})
 
 # Severities of errors 4060 and 18456.
@@ -35,6 +39,7 @@ DATABASE_REFUSED, LOGIN_REFUSED = 11, 14
 # DB-Library's own numbers (sybdb.h) for a connection that was open and is gone.
 BROKEN = frozenset({20003, 20004, 20006, 20017, 20019, 20020, 20047})
 
+_TRACKING = "VIEW CHANGE TRACKING"
 _QUOTED = re.compile(r"'([^']*)'")
 _DRIVER_CODE = re.compile(r"DB-Lib error message (\d+)")
 _SERVER_ERROR = re.compile(r"DB-Lib error message 20018, severity (\d+)")
@@ -88,6 +93,19 @@ def translate(error: BaseException, where: Where) -> MsSqlCdcError:
             f"{where.login!r} may not do this in {at}: {text}",
             number=number,
             advice=_NOT_ADMINISTRATOR[number],
+        )
+    if number == _MAY_NOT_ALTER_DATABASE:
+        grant = f"GRANT ALTER ON DATABASE::{quote(where.database)} TO {quote(where.login)};"
+        return CdcPermissionError(
+            f"{where.login!r} may not alter {at}: {text}", number=number, advice=f"ALTER DATABASE is needed: {grant}"
+        )
+    if number == NOT_TRACKED:
+        return ChangeTrackingDisabledError(f"{at}: {text}", advice="ALTER TABLE .. ENABLE CHANGE_TRACKING tracks it.")
+    if number == ON_A_SECONDARY:
+        return SqlServerError(
+            f"{at} is a secondary replica: {text}",
+            number=number,
+            advice="Let the connection lead to the primary: only there versions mean something.",
         )
     if number in _NO_CDC:
         return CdcDisabledError(f"{at}: {text}", advice=None)
@@ -154,7 +172,12 @@ def _grant(number: int, text: str, where: Where) -> str:
     user = quote(where.login)
     if number in _SERVER_STATE:
         return f"Run: GRANT VIEW SERVER STATE TO {user};"
+    if number == _DATABASE_PERMISSION and "VIEW DATABASE" in text:
+        return f"Run in {quote(where.database)}: GRANT VIEW DATABASE STATE TO {user};"
     names = _QUOTED.findall(text)
+    if number == SELECT_DENIED and len(names) >= 3 and _TRACKING in text:
+        place = f"{quote(names[2])}.{quote(names[0])}"
+        return f"Run in {quote(names[1])}: GRANT {_TRACKING} ON {place} TO {user};"
     if number == SELECT_DENIED and len(names) >= 3:
         # 229 names object, database and schema, in this order in every language of the server.
         schema = names[2]

@@ -1,0 +1,344 @@
+"""The hook: asks SQL Server about Change Tracking, and switches it on and off."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from airflow_provider_mssql_cdc.core.change_tracking import (
+    DEFAULT_RETENTION,
+    Cleanup,
+    DatabaseTracking,
+    DatabaseVersions,
+    LackingRight,
+    Retention,
+    Standing,
+    TrackedChange,
+    TrackedTable,
+    TrackingSize,
+)
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CdcPermissionError,
+    GapError,
+    KeyRequiredError,
+    ParameterError,
+    SqlServerError,
+)
+from airflow_provider_mssql_cdc.core.position import Version, is_gap
+from airflow_provider_mssql_cdc.core.table import TableName, quote
+from airflow_provider_mssql_cdc.hooks import tracking_statements as statements
+from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
+from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
+from airflow_provider_mssql_cdc.hooks.tracking_catalog import (
+    change_of,
+    database_of,
+    disabled,
+    lacking_right,
+    not_found,
+    questions_about,
+    schemas_of,
+    tables_of,
+    version,
+    versions_of,
+)
+
+MOST_CHANGES = 10_000
+"""Changes that are listed at most: they are for people, not for loads."""
+
+_AT_ONCE = 50
+"""Permissions of which one statement asks."""
+
+_DATABASE_OFF, _TABLE_ON, _NO_KEY, _KEY_IS_STAMP, _TABLE_OFF = 1718, 4996, 4997, 4999, 4998
+_ALREADY_ON, _ALREADY_OFF, _TABLES_LEFT = 5088, 5089, 22115
+_MAY_NOT_ALTER = frozenset({1088, 4902})
+_LOCK_TIMEOUT = 1222
+
+
+class MsSqlChangeTrackingHook(ConnectedHook):
+    """Metadata of SQL Server Change Tracking, and the statements that switch it on and off. It reads no rows: of what
+    changed it lists keys, for people.
+
+    One connection, opened at the first statement and kept until ``close``; autocommit, so that nothing is locked
+    between statements. Use it as a context manager. Every method raises the errors of ``core.exceptions``:
+    LoginError, ServerUnreachableError, DatabaseUnavailableError, CdcPermissionError, ChangeTrackingDisabledError,
+    SqlServerError. A secondary replica answers ``status`` alone; what asks for versions there is error 22117.
+
+    :param mssql_conn_id: Airflow connection of type ``mssql``, with the extras that ``MsSqlCdcHook`` uses
+    :param schema: database that overrides the connection's
+    :param kwargs: as for ``MsSqlHook``; ``connection`` gives the resolved connection where a lookup would block
+    """
+
+    def __enter__(self) -> MsSqlChangeTrackingHook:
+        """The hook itself."""
+        return self
+
+    # The database
+
+    def status(self) -> DatabaseTracking:
+        """What the database says of Change Tracking, and of what exact reads need: one statement."""
+        return database_of(self.query(statements.STATUS)[0])
+
+    def enable_database(
+        self, *, retention: datetime.timedelta = DEFAULT_RETENTION, auto_cleanup: bool = True
+    ) -> DatabaseTracking:
+        """Track changes of the database, by ALTER DATABASE. Where it is on nothing happens: see ``set_options``.
+
+        :param retention: for how long changes are kept at least, in whole minutes
+        :param auto_cleanup: whether older ones are removed
+        :return: what it is now
+        :raises CdcPermissionError: for a login that may not alter the database
+        """
+        wanted = Retention.of(retention)
+        now = self.status()
+        if now.enabled:
+            return now
+        self._alter(statements.enable_database(wanted, auto_cleanup=auto_cleanup), settled_by=_ALREADY_ON)
+        return self.status()
+
+    def set_options(
+        self, *, retention: datetime.timedelta | None = None, auto_cleanup: bool | None = None
+    ) -> DatabaseTracking:
+        """Change the options of a tracked database, by ALTER DATABASE; None leaves one as it is.
+
+        :return: what it is now
+        :raises ChangeTrackingDisabledError: if Change Tracking is off
+        """
+        wanted = None if retention is None else Retention.of(retention)
+        if wanted is not None or auto_cleanup is not None:
+            self._alter(statements.set_options(wanted, auto_cleanup=auto_cleanup))
+        return self.status()
+
+    def disable_database(self) -> None:
+        """Track changes of the database no longer. Where it is off nothing happens.
+
+        :raises SqlServerError: with number 22115 while tables are tracked
+        """
+        if not self.status().enabled:
+            return
+        try:
+            self._alter(statements.DISABLE_DATABASE, settled_by=_ALREADY_OFF)
+        except SqlServerError as error:
+            if error.number != _TABLES_LEFT:
+                raise
+            left = [str(TableName(*row)) for row in self.query(statements.TRACKED)]
+            raise SqlServerError(
+                f"Change Tracking of {self.where.database} stays on: tables are tracked by it.",
+                number=error.number,
+                advice=f"Call disable_table for each: {', '.join(left) or 'this login does not see them'}.",
+            ) from None
+
+    def _alter(self, sql: str, *, settled_by: int = 0) -> None:
+        """:param settled_by: number of the error that says that it is so already"""
+        try:
+            self.query(sql, repeatable=False)
+        except SqlServerError as error:
+            if error.number == _ALREADY_OFF and not settled_by:
+                raise disabled(self.where.database) from None
+            if error.number != settled_by:
+                raise
+
+    # Tables
+
+    def tracked_tables(self, tables: Iterable[TableName]) -> list[TrackedTable]:
+        """Those of the tables that are tracked, with columns and key, in the order given: two statements."""
+        rows, _ = self._asked(tables)
+        found = [row for row in rows if row[5] is not None]
+        if not found:
+            return []
+        ids = tuple(sorted({row[1] for row in found}))
+        return tables_of(found, self.query(statements.COLUMNS, (ids, ids)))
+
+    def tracked_table(self, table: TableName) -> TrackedTable:
+        """One tracked table, with columns and key.
+
+        :raises TableNotFoundError: if the login sees no such table
+        :raises ChangeTrackingDisabledError: if it is not tracked
+        """
+        found = self.tracked_tables([table])
+        if found:
+            return found[0]
+        if self.versions([table]).tables[table].standing is Standing.UNKNOWN:
+            raise not_found(table, self.where.login)
+        raise disabled(self.where.database, table)
+
+    def enable_table(self, table: TableName, *, columns_updated: bool = False, lock_timeout: float = 10.0) -> None:
+        """Track changes of a table. A table that is tracked already is left alone.
+
+        It waits for transactions that use the table, and all other readers and writers wait behind.
+
+        :param columns_updated: whether to track which columns an update names
+        :param lock_timeout: seconds to wait for those transactions, and to keep others waiting
+        :raises ChangeTrackingDisabledError: while Change Tracking is off for the database
+        :raises KeyRequiredError: if it has no primary key, or one of type rowversion
+        :raises TableNotFoundError: if the login sees no such table
+        :raises CdcPermissionError: for a login that may not alter it
+        :raises SqlServerError: with number 1222 if those transactions do not end in time
+        """
+        text = statements.enable_table(table, columns_updated=columns_updated, milliseconds=int(lock_timeout * 1000))
+        self._alter_table(table, text, lock_timeout, settled_by=_TABLE_ON)
+
+    def disable_table(self, table: TableName, *, lock_timeout: float = 10.0) -> None:
+        """Track changes of a table no longer: those that were tracked are gone. One that is not tracked is left alone.
+
+        :param lock_timeout: as ``enable_table``
+        """
+        text = statements.disable_table(table, milliseconds=int(lock_timeout * 1000))
+        self._alter_table(table, text, lock_timeout, settled_by=_TABLE_OFF)
+
+    def _alter_table(self, table: TableName, text: str, lock_timeout: float, *, settled_by: int) -> None:
+        try:
+            self.query(statements.EXECUTE, (text,), repeatable=False)
+        except SqlServerError as error:
+            if error.number == settled_by:
+                return
+            if error.number == _DATABASE_OFF:
+                raise disabled(self.where.database) from None
+            if error.number in (_NO_KEY, _KEY_IS_STAMP):
+                raise KeyRequiredError(
+                    "Change Tracking needs a primary key that is no rowversion.",
+                    table=str(table),
+                    advice="Give the table one, or read it by change data capture.",
+                ) from None
+            if error.number in _MAY_NOT_ALTER:
+                if self.versions([table]).tables[table].standing is Standing.UNKNOWN:
+                    raise not_found(table, self.where.login) from None
+                raise CdcPermissionError(
+                    f"{self.where.login!r} may not alter {table}: {error}",
+                    number=error.number,
+                    advice=f"Run: GRANT ALTER ON {table.quoted} TO {quote(self.status().user)};",
+                ) from None
+            if error.number != _LOCK_TIMEOUT:
+                raise
+            raise SqlServerError(
+                f"{table} stays as it is: a transaction that uses it did not end within {lock_timeout:g} s.",
+                number=error.number,
+                advice="Run it again when no long transaction uses the table: while it waits, all other sessions that "
+                "use the table wait behind it.",
+            ) from None
+
+    # Versions
+
+    def current_version(self) -> Version | None:
+        """The version of the last transaction that changed a tracked table; None while Change Tracking is off."""
+        return version(self.query(statements.CURRENT_VERSION)[0][0])
+
+    def versions(self, tables: Iterable[TableName]) -> DatabaseVersions:
+        """The current version, and those of the tables: one statement for any number.
+
+        Where a table has no lowest valid version, it is told whether it is not tracked, unknown, or not permitted.
+        """
+        wanted = list(dict.fromkeys(tables))
+        rows, current = self._asked(wanted)
+        return DatabaseVersions(current, versions_of(rows, wanted))
+
+    def _asked(self, tables: Iterable[TableName]) -> tuple[list[Row], Version | None]:
+        wanted = list(dict.fromkeys(tables))
+        if not wanted:
+            return [], self.current_version()
+        parameters: list[Any] = []
+        for ordinal, table in enumerate(wanted):
+            parameters += [ordinal, table.schema, table.table]
+        ((current,),), rows = self.query_sets(statements.versions(len(wanted)), parameters)
+        return rows, version(current)
+
+    # Changes
+
+    def changes(
+        self, table: TrackedTable, after: Version, upto: Version | None = None, *, limit: int = 100
+    ) -> list[TrackedChange]:
+        """The first changed keys of (after, upto], by version and key, for people to look at.
+
+        Each key is listed once, with what all its changes since come to; one that changed again behind ``upto`` is not
+        listed. The server sorts all changes for that, however few are asked for.
+
+        :param table: of ``tracked_table``, whose columns say what is in a mask
+        :param after: a version that is valid; all before is removed, and nobody could tell
+        :param upto: None for all that there is
+        :param limit: of keys, at most 10,000
+        :raises ParameterError: for another limit, or a version above ``upto``
+        :raises GapError: if changes after the version were removed
+        :raises ChangeTrackingDisabledError: if the table is not tracked any more
+        """
+        if not 1 <= limit <= MOST_CHANGES:
+            raise ParameterError(f"limit={limit!r}: expected 1 to {MOST_CHANGES}")
+        if upto is not None and after > upto:
+            raise ParameterError(f"nothing lies after {after} and up to {upto}")
+        last = Version.LARGEST if upto is None else upto.value
+        given = (statements.changes(table), limit, after.value, last, table.object_id)
+        rows, ((lowest,),) = self.query_sets(statements.EXECUTE_CHANGES, given)
+        # asked for after the rows were read: cleanup raises it before it removes anything
+        min_valid = version(lowest)
+        if is_gap(after, min_valid):
+            raise GapError(str(table.source), after, min_valid, advice="Read the table anew.")
+        asked = statements.updatable(table) if table.columns_updated else ()
+        return [change_of(table, row, asked) for row in rows]
+
+    def columns_in_mask(self, table: TrackedTable, mask: bytes | None) -> tuple[str, ...]:
+        """The columns beside the key that ``SYS_CHANGE_COLUMNS`` names, as CHANGE_TRACKING_IS_COLUMN_IN_MASK says.
+
+        :param mask: NULL has all of them
+        """
+        asked = statements.updatable(table)
+        if not asked:
+            return ()
+        given = (statements.in_mask(table), None if mask is None else bytearray(mask))
+        (row,) = self.query(statements.EXECUTE_MASK, given)
+        return tuple(column.name for column, found in zip(asked, row, strict=True) if found)
+
+    # Housekeeping
+
+    def sizes(self) -> list[TrackingSize]:
+        """How large the commit table is, and each side table, ordered by table: one statement.
+
+        :raises CdcPermissionError: for a login without VIEW DATABASE STATE
+        """
+        return [
+            TrackingSize(None if table is None else TableName(schema, table), int(rows), int(reserved))
+            for schema, table, rows, reserved in self.query(statements.SIZES)
+        ]
+
+    def cleanups(self, limit: int = 100) -> list[Cleanup]:
+        """What cleanup did, the last first; empty where it never ran, or keeps no record (before 2014 SP2)."""
+        try:
+            rows = self.query(statements.CLEANUPS, (limit,))
+        except CdcPermissionError as error:
+            if error.number != INVALID_OBJECT:
+                raise
+            return []
+        return [
+            Cleanup(table, began, ended, deleted, version(upto), comments or "")
+            for table, began, ended, deleted, upto, comments in rows
+        ]
+
+    # Permissions
+
+    def lacking_rights(self, tables: Sequence[TableName]) -> list[LackingRight]:
+        """What the login lacks to read the changes of tables, each with its GRANT: four statements, more for many."""
+        wanted = list(dict.fromkeys(tables))
+        keys = self._keys(wanted)
+        ((user, *state),) = self.query(statements.DATABASE_STATE)
+        lacking = []
+        if not any(state):
+            purpose = "to tell a restored database, and when a transaction was committed"
+            grant = f"GRANT VIEW DATABASE STATE TO {quote(user)};"
+            lacking.append(LackingRight("VIEW DATABASE STATE", None, (), grant, purpose))
+        may_not: dict[tuple[TableName, bool], list[str]] = defaultdict(list)
+        questions = [question for table in wanted for question in questions_about(table, keys.get(table, ()))]
+        for start in range(0, len(questions), _AT_ONCE):
+            some = questions[start : start + _AT_ONCE]
+            sql = statements.permissions([text for text, *_ in some])
+            given = [each for _, _, table, column in some for each in (table.quoted, column) if each]
+            for number, may in self.query(sql, given):
+                _, reading, table, column = some[number]
+                if not may:
+                    may_not[table, reading].append(column)
+        return lacking + [lacking_right(table, columns, user, reading) for (table, reading), columns in may_not.items()]
+
+    def _keys(self, wanted: Sequence[TableName]) -> dict[TableName, tuple[str, ...]]:
+        """The primary keys of those of the tables that the login sees, tracked or not, by the names that were given."""
+        seen, _ = self._asked(wanted)
+        ids = tuple(sorted({row[1] for row in seen}))
+        found = schemas_of(self.query(statements.COLUMNS, (ids, ids))) if ids else {}
+        return {wanted[ordinal]: found[object_id][1] for ordinal, object_id, *_ in seen if object_id in found}

@@ -8,6 +8,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CdcPermissionError,
+    ChangeTrackingDisabledError,
     DatabaseUnavailableError,
     SqlServerError,
 )
@@ -43,6 +44,29 @@ def error(number: int, text: str) -> pymssql.Error:
         (300, "VIEW SERVER STATE was denied.", CdcPermissionError, True, "GRANT VIEW SERVER STATE TO [reader];"),
         (22902, "Caller must be sysadmin.", CdcPermissionError, True, "sysadmin"),
         (22904, "Caller must be db_owner.", CdcPermissionError, True, "db_owner"),
+        (
+            229,
+            "The VIEW CHANGE TRACKING permission was denied on the object 'a]b', database 'shop', schema 'sales'.",
+            CdcPermissionError,
+            True,
+            "Run in [shop]: GRANT VIEW CHANGE TRACKING ON [sales].[a]]b] TO [reader];",
+        ),
+        (
+            262,
+            "VIEW DATABASE PERFORMANCE STATE permission denied in database 'shop'.",
+            CdcPermissionError,
+            True,
+            "Run in [shop]: GRANT VIEW DATABASE STATE TO [reader];",
+        ),
+        (
+            5011,
+            "User does not have permission to alter database 'shop'.",
+            CdcPermissionError,
+            True,
+            "ALTER DATABASE is needed: GRANT ALTER ON DATABASE::[shop] TO [reader];",
+        ),
+        (22105, "Change tracking is not on for 'dbo.t'.", ChangeTrackingDisabledError, True, "ENABLE CHANGE_TRACKING"),
+        (22117, "Ask the primary.", SqlServerError, False, "Let the connection lead to the primary"),
         (22901, "The database is not enabled.", CdcDisabledError, True, ""),
         (1205, "Deadlock victim.", SqlServerError, False, ""),
     ],

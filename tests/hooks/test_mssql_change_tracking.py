@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
+import random
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -501,6 +502,56 @@ def test_what_is_removed_between_the_rows_and_the_mark_is_a_gap(
     sandbox.step_clock(_BEYOND_A_MINUTE)
     sandbox.clean_tracking(shop.name, between=look)
     assert set(seen) == {Version(4)}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_changes_of_random_histories(source: Source, hooks: Hooks, seed: int) -> None:
+    hook, table, drawn = hooks(), TableName("dbo", "t"), random.Random(seed)
+    source.sql("ALTER DATABASE CURRENT SET CHANGE_TRACKING = ON (CHANGE_RETENTION = 7 DAYS)")
+    source.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, a int NULL, b int NULL, c int NULL)")
+    source.sql("ALTER TABLE dbo.t ENABLE CHANGE_TRACKING WITH (TRACK_COLUMNS_UPDATED = ON)")
+    present: set[int] = set()
+    done: list[tuple[int, int, str, frozenset[str] | None, bytes]] = []
+    version = 0
+    for number in range(24):
+        key, context = drawn.randrange(5), bytes([seed, number])
+        if key not in present:
+            op, named, sql = "I", None, f"INSERT INTO dbo.t VALUES ({key}, 0, 0, 0)"
+            present.add(key)
+        elif drawn.random() < 0.4:
+            op, named, sql = "D", None, f"DELETE FROM dbo.t WHERE id = {key}"
+            present.remove(key)
+        else:
+            named = frozenset(drawn.sample("ab", drawn.randrange(1, 3)))
+            op, sql = "U", f"UPDATE dbo.t SET {', '.join(f'{name} = {number}' for name in named)} WHERE id = {key}"
+        source.sql(context_clause(context) + sql)
+        version += 1
+        done.append((version, key, op, named, context))
+    tracked = hook.tracked_table(table)
+    assert hook.current_version() == Version(version)
+    for after in (0, *sorted(drawn.sample(range(1, version), 6)), version):
+        expected = []
+        for key in range(5):
+            mine = [each for each in done if each[1] == key and each[0] > after]
+            if not mine:
+                continue
+            ops = [op for _, _, op, _, _ in mine]
+            masks = [named for _, _, _, named, _ in mine if named is not None]
+            whole = len(masks) < len(mine)
+            inserted = [at for at, _, op, _, _ in mine if op == "I"]
+            expected.append(
+                TrackedChange(
+                    Version(mine[-1][0]),
+                    Version(inserted[-1]) if inserted else None,
+                    "D" if ops[-1] == "D" else "I" if ops[0] == "I" else "U",
+                    {"id": key},
+                    None if whole else tuple(sorted(frozenset().union(*masks))),
+                    mine[-1][4],
+                )
+            )
+        expected.sort(key=lambda change: change.version)
+        assert hook.changes(tracked, Version(after)) == expected
+        assert hook.changes(tracked, Version(after), limit=2) == expected[:2]
 
 
 @pytest.mark.parametrize("limit", [0, -1, 10_001])

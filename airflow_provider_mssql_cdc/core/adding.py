@@ -337,7 +337,7 @@ def feed_to_load(
     for newer in by_age(feeds):
         if newer is feed or not going_on:
             break
-        if _adds(newer, has, adding) and not _held_back(name, newer, going_on, adding, kept, probe):
+        if _adds(newer, has, adding) and not _held_back(name, newer, feed, going_on, adding, kept, probe):
             return newer
     return feed
 
@@ -361,7 +361,7 @@ def held_back(
         if newer is feed:
             break
         if columns := _adds(newer, has, adding):
-            why = _held_back(name, newer, sinks, adding, kept, probe)
+            why = _held_back(name, newer, feed, sinks, adding, kept, probe)
             told.append(f"{newer} has {', '.join(columns)}, and is not read: {why}")
     return told
 
@@ -375,21 +375,28 @@ def _adds(feed: Feed, has: Collection[int], adding: Adding) -> list[str]:
 def _held_back(
     name: TableName,
     feed: Feed,
+    before: Feed,
     sinks: Iterable[SinkState],
     adding: Adding,
     kept: KeptSchemas,
     probe: Probe | None,
 ) -> str | None:
-    """Why sinks cannot go on by a feed in the columns that they have; None where all can."""
+    """Why sinks cannot go on by a feed in the columns that they have; None where all can.
+
+    :param before: by which they would go on else: one that has a gap there, too, is not held back if a copy closes it
+    """
     try:
         key, _ = choose_key(name, feed, adding.options.key)
     except MsSqlCdcError as error:
         return error.message
     now, readable_from = TableSchema(feed.columns, key), reaches_back(feed, probe)
+    closes, lost_before = adding.options.copies_on_gap, reaches_back(before, probe)
     for sink in sinks:
         if readable_from is None:
             return "nothing of it is captured yet"
-        if not isinstance(sink.position, feed.POSITION) or is_gap(sink.position, readable_from):
+        fits = isinstance(sink.position, feed.POSITION)
+        copied = fits and closes and lost_before is not None and is_gap(sink.position, lost_before)
+        if not fits or (is_gap(sink.position, readable_from) and not copied):
             return f"it begins behind {readable_from}, and sinks are at {sink.position}"
         if sink.schema_hash is None:
             return "of an asserted position nobody knows with which columns it was loaded"

@@ -94,16 +94,19 @@ class ConnectionSettingError(MsSqlCdcError):
 
 
 class GapError(MsSqlCdcError):
-    """Changes were purged before they were loaded.
+    """Changes were purged before they were loaded, or are not in the feed that is read.
 
     :param after: the position up to which all is loaded
     :param readable_from: behind this position all changes can still be read; None where none can
+    :param other: the feed that is read, where all until now was loaded from another one
     """
 
-    def __init__(self, table: str, after: Position, readable_from: Position | None, *, advice: str) -> None:
+    def __init__(
+        self, table: str, after: Position, readable_from: Position | None, *, advice: str, other: str | None = None
+    ) -> None:
         super().__init__(
-            f"the changes after {after}{f' up to {readable_from}' if readable_from else ''} were purged before they "
-            "were loaded.",
+            f"the changes after {after}{f' up to {readable_from}' if readable_from else ''} "
+            f"{f'are not in {other}' if other else 'were purged before they were loaded'}.",
             table=table,
             advice=advice,
         )

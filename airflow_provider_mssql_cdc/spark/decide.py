@@ -120,6 +120,7 @@ def gap(table: TableSpec, after: Position, readable_from: Position | None, marke
         + f'Load the table anew once with on_gap="copy"{first}, or drop the target table and run `mssql-cdc '
         "checkpoint reset`; then load more often, or raise the retention "
         "(sys.sp_cdc_change_job @job_type = N'cleanup').",
+        other=str(table.feed) if other else None,
     )
 
 

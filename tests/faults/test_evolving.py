@@ -15,7 +15,8 @@ from functools import partial
 import pytest
 
 from airflow_provider_mssql_cdc.core.schema import ColumnFacts
-from tests.support.faults.evolving import EvolvingTarget, EvolvingWorld, check, patched
+from tests.support.faults.evolving import EvolvingWorld, patched
+from tests.support.faults.evolving_targets import EvolvingTarget, check
 from tests.support.faults.source import TABLES, number
 from tests.support.faults.world import Broken, Failures, Killed
 

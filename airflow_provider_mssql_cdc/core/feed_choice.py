@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
-from airflow_provider_mssql_cdc.core.exceptions import GapError
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, GapError, InstanceChangedError, RestoredError
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
@@ -74,3 +74,24 @@ def by_age(feeds: Iterable[Feed]) -> list[Feed]:
 def reaches_back(feed: Feed, probe: Probe | None) -> Position | None:
     """How far a feed reaches back: by what a probe has found now, else as it was when the feed was listed."""
     return feed.readable_from if probe is None else probe.readable_from.get(feed.object_id)
+
+
+def vanished(name: TableName, feed: Feed) -> InstanceChangedError:
+    """The error of a feed that was there when the run listed it."""
+    return InstanceChangedError(
+        f"{feed} vanished while the run was planned.",
+        table=str(name),
+        advice="Run the task again.",
+    )
+
+
+def without_lower_bound(name: TableName, feed: Feed, probe: Probe) -> InstanceChangedError | RestoredError:
+    """The error of a feed beside a checkpoint, of which nobody knows how far it reaches back."""
+    if feed.object_id not in probe.readable_from:
+        return vanished(name, feed)
+    return RestoredError(
+        f"{feed} shows no lower bound (fn_cdc_get_min_lsn), beside a checkpoint.",
+        table=str(name),
+        advice="Either it was just enabled anew, or the login may not see it: SELECT on all captured columns "
+        f"and membership in the gating role are needed. {RESET_ADVICE}",
+    )

@@ -44,7 +44,8 @@ def goes_on_with(
     if loaded is None:
         return None
     if loaded.hash == schema.hash:
-        return schema
+        # it has had none that the source has dropped
+        return dataclasses.replace(schema, columns=tuple(column for column in schema.columns if not column.dropped))
     known = {facts.column_id: facts for facts in loaded.columns}
     names = [column.name for column in schema.columns]
     counting = {*schema.key, *(column_meant(name, names) for name in exact)}

@@ -10,14 +10,9 @@ from airflow_provider_mssql_cdc.core.adding import Adding, added_to, feed_to_loa
 from airflow_provider_mssql_cdc.core.changes import DEFAULT
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
 from airflow_provider_mssql_cdc.core.choice import check_selection, check_values, select
-from airflow_provider_mssql_cdc.core.exceptions import (
-    RESET_ADVICE,
-    GapError,
-    MsSqlCdcError,
-    RestoredError,
-)
+from airflow_provider_mssql_cdc.core.exceptions import GapError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
-from airflow_provider_mssql_cdc.core.feed_choice import reaches_back
+from airflow_provider_mssql_cdc.core.feed_choice import reaches_back, without_lower_bound
 from airflow_provider_mssql_cdc.core.filling import lagging_in, own_columns, told_of_filling
 from airflow_provider_mssql_cdc.core.going_on import ids_there, names_before
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
@@ -193,12 +188,7 @@ def assess(
     readable_from, newest, upto = reaches_back(feed, probe), probe.lineage.newest, probe.cut
     if readable_from is None or newest is None or upto is None or newest <= readable_from:
         if any(sinks.values()) and readable_from is None:
-            raise RestoredError(
-                f"{feed} shows no lower bound (fn_cdc_get_min_lsn), beside a checkpoint.",
-                table=str(name),
-                advice="Either it was just enabled anew, or the login may not see it: SELECT on all captured columns "
-                f"and membership in the gating role are needed. {RESET_ADVICE}",
-            )
+            raise without_lower_bound(name, feed, probe)
         return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
     warnings += told

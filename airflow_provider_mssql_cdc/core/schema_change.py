@@ -243,8 +243,9 @@ def concerning(ddl: Iterable[DdlChange], captured: Iterable[Column], has: TableS
 
     :param has: the columns of the load
     """
+    # what the source has dropped, and no load has had, is no column of it
+    has = dataclasses.replace(has, columns=tuple(column for column in has.columns if not column.dropped))
     ids = {column.column_id for column in has.columns}
-    # also what the source has dropped since
     left_out = [column.name for column in captured if column.column_id not in ids]
     return tuple(change for change in ddl if not _concerns_only(change, left_out, has))
 

@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     RestoredError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
-from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed
+from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, vanished
 from airflow_provider_mssql_cdc.core.key import check_kind
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.plan import (
@@ -184,16 +184,8 @@ def leave_out_unreadable(source: ChangeSource, plan: RunPlan, tables: MutableMap
             reason = source.unreadable.get(feed.name)
             if reason is not None:
                 reason.table = str(name)
-                plan.failures[name] = _vanished(name, feed) if reason.number == INVALID_OBJECT else reason
+                plan.failures[name] = vanished(name, feed) if reason.number == INVALID_OBJECT else reason
                 tables.pop(name, None)
-
-
-def _vanished(name: TableName, feed: Feed) -> InstanceChangedError:
-    return InstanceChangedError(
-        f"{feed} vanished while the run was planned.",
-        table=str(name),
-        advice="Run the task again.",
-    )
 
 
 def witnesses(plan: RunPlan) -> list[Witness]:
@@ -283,7 +275,7 @@ def _look_again(plan: RunPlan, candidates: dict[TableName, Candidate], probe: Pr
         readable_from = probe.readable_from.get(candidate.feed.object_id)
         try:
             if readable_from is None:
-                raise _vanished(name, candidate.feed)
+                raise vanished(name, candidate.feed)
             candidates[name] = closed_gap(_of_lineage(candidate, probe), readable_from, plan.options[name])
         except MsSqlCdcError as error:
             del candidates[name]

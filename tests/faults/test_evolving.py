@@ -11,14 +11,16 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.entry_values import ALL, NONE, PROPOSE
 from airflow_provider_mssql_cdc.core.schema import ColumnFacts
 from tests.support.faults.evolving import EvolvingWorld, patched
 from tests.support.faults.evolving_targets import EvolvingTarget, check
 from tests.support.faults.source import TABLES, number
-from tests.support.faults.world import Broken, Failures, Killed
+from tests.support.faults.world import SHAPES, Broken, Failures, Killed
 
 FEW, OTHERS = range(12), range(12, int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "300")))
 """Seeds: always the same ones; with more histories other ones follow them."""
@@ -75,17 +77,26 @@ class History:
         rng = self.rng
         self.change(rng.randrange(4))
         if rng.random() < 0.5:
-            self.alter()
-            self.change(rng.randrange(3))
+            for _ in range(rng.choice((1, 1, 1, 2, 3))):
+                self.alter()
+                self.change(rng.randrange(3))
         if rng.random() < 0.25:
-            self.strike(rng.choice([*MEDDLING]))
-        self.world.locked = rng.random() < 0.1
+            self.strike(rng.choice([*MEDDLING, *BETWEEN]))
+        self.world.locked, self.world.may_make = rng.random() < 0.1, rng.random() < 0.9
+        self.world.said = {key: rng.choice(values) for key, values in SAID.items() if rng.random() < 0.3}
+        self.add_shape()
         self.world.pauses = rng.choice((0, 0, 1, 2, 3))
         self.world.killed_at = rng.choice(_RARE_POINTS) if rng.random() < 0.3 else None
         if rng.random() < 0.8:
             self.world.source.capture()
         faults = rng.choices([*FAULTS, *MEDDLING], k=rng.choice((0, 0, 1, 1, 2)))
         self.load({rng.randrange(_POINTS): kind for kind in faults}, copy_on_gap=rng.random() < 0.3)
+
+    def add_shape(self) -> None:
+        """Ask for a shape more, where that is not all."""
+        others = [shape for shape in SHAPES if shape not in self.world.shapes]
+        if others and self.rng.random() < 0.3:
+            self.world.shapes.append(self.rng.choice(others))
 
     def change(self, transactions: int) -> None:
         """Commit some."""
@@ -96,7 +107,8 @@ class History:
     def alter(self) -> None:
         """Change a column of a table."""
         source = self.world.source
-        kind, table = self.rng.choice(("add", "add", "add", "drop", "alter", "alter")), self.rng.choice(TABLES)
+        kinds = ("add", "add", "add", "again", "drop", "drop", "alter", "alter")
+        kind, table = self.rng.choice(kinds), self.rng.choice(TABLES)
         checkpoint = self.world.checkpoint(table)
         if checkpoint is None or checkpoint.seen_schema is None:
             self.unseen.add(table)
@@ -110,7 +122,7 @@ class History:
         start = next(self.world.points) + 1
         self.world.here = None
         self.world.faults = {start + at: partial(self.strike, kind, start + at) for at, kind in faults.items()}
-        self.script.append(f"load, {self.world.pauses} pauses, {given}")
+        self.script.append(f"load of {self.world.shapes}, {self.world.pauses} pauses, {self.world.said}, {given}")
         try:
             failed = self.world.load(**given)
         except (Killed, Broken) as end:
@@ -129,7 +141,7 @@ class History:
         """Let a fault happen, between runs or at a point of one."""
         self.struck.add(kind)
         self.script.append(f"  {kind}" + (f" at {self.world.point}" if at is not None else " between runs"))
-        {**MEDDLING, **FAULTS}[kind](self)
+        {**MEDDLING, **BETWEEN, **FAULTS}[kind](self)
 
     # --- what strikes
 
@@ -169,6 +181,12 @@ class History:
         table = self.rng.choice(TABLES)
         self.unseen.add(table)
         self.world.variables.pop(self.world.identity(table).variable, None)
+
+    def _reset(self) -> None:
+        """A person has a table loaded anew: without its checkpoint, but for the columns that wait."""
+        table = self.rng.choice(TABLES)
+        self.unseen.add(table)
+        self.world.reset(table)
 
     def _compact(self) -> None:
         self._target().compact()
@@ -232,6 +250,7 @@ class History:
     def end(self) -> None:
         """Without faults all targets come to show all columns, as the source has them."""
         self.world.locked, self.world.pauses, self.world.killed_at = False, 0, None
+        self.world.may_make, self.world.said, self.world.shapes = True, {}, [*SHAPES]
         for _ in range(12):
             touched: set[str] = set()
             while touched != set(TABLES):
@@ -296,6 +315,13 @@ class History:
             raise error
 
 
+SAID: dict[str, tuple[Any, ...]] = {
+    "on_schema_change": (PROPOSE,),
+    "widen_list": (False,),
+    "history_fill": (ALL, NONE),
+    "fill": (NONE,),
+}
+"""What a DAG author may say at times."""
 MEDDLING: dict[str, Callable[[History], None]] = {
     "changes": History._change,
     "alter": History._alter,
@@ -306,6 +332,8 @@ MEDDLING: dict[str, Callable[[History], None]] = {
     "compaction": History._compact,
     "rollback": History._roll_back,
 }
+BETWEEN: dict[str, Callable[[History], None]] = {"reset": History._reset}
+"""What people do while no load runs."""
 FAULTS: dict[str, Callable[[History], None]] = {
     "kill": History._kill,
     "another kill": History._kill,
@@ -321,6 +349,7 @@ REASONS: tuple[tuple[str, set[str]], ...] = (
     ("are not in capture instance", {LOST, ROLLED_BACK}),
     ("deadlock victim", {"broken"}),
     ("since the run was planned", {"older dropped"}),
+    ("vanished while the run was planned", {"older dropped"}),
     ("just enabled", {NEW}),
     ("It is empty, and was never loaded: drop it", {KILLED}),
     ("which this run has not read as a whole", {"rollback"}),
@@ -339,6 +368,7 @@ WARNINGS: tuple[tuple[str, set[str]], ...] = (
 def run(seed: int) -> None:
     """A history by its seed, told where it fails."""
     history = History(seed)
+    history.world.shapes = history.rng.sample(SHAPES, history.rng.choice((1, 2, 3, 3)))
     try:
         for _ in range(10):
             history.step()
@@ -518,6 +548,62 @@ def test_a_column_gets_another_type_and_is_dropped_between_two_runs() -> None:
     source.capture()
     assert history.load({}) == {}
     assert [c.type for c in shown(history.world, "a", "mirror")] == ["int", "int", "bigint"]
+    history.end()
+
+
+def test_a_column_that_sinks_lack_yet_gets_another_type_and_is_dropped_between_two_runs() -> None:
+    """What is not loaded is nothing to a sink, though its change table has it."""
+    history = loaded()
+    world, source = history.world, history.world.source
+    source.alter(random.Random(1), "a", "add")
+    source.capture()
+    for _ in range(2):
+        history.change(8)
+        source.capture()
+        world.pauses = 1
+        assert history.load({}) == {}
+    assert [c.name for c in shown(world, "a", "mirror")] == ["id", "value", "note"]
+    for kind in ("alter", "drop"):
+        assert "COLUMN c4" in source.alter(random.Random(1), "a", kind, "c4")
+        history.change(4)
+    source.capture()
+    assert history.load({}) == {}
+    history.no_commit_was_wrong()
+    history.end()
+
+
+def test_a_column_is_dropped_that_one_sink_has_and_others_are_not_filled_with_any_more() -> None:
+    history = loaded()
+    world, source = history.world, history.world.source
+    source.alter(random.Random(1), "a", "add")
+    source.capture()
+    for _ in range(2):
+        history.change(8)
+        source.capture()
+        world.pauses = 1
+        assert history.load({}) == {}
+    assert source.alter(random.Random(1), "a", "drop", "c4").endswith("DROP COLUMN c4")
+    history.change(4)
+    source.capture()
+    world.said = {"fill": NONE}
+    assert history.load({}) == {}
+    history.no_commit_was_wrong()
+    history.end()
+
+
+def test_an_instance_that_is_dropped_while_a_run_is_planned_is_not_told_as_a_restore() -> None:
+    history = loaded()
+    world, source = history.world, history.world.source
+    source.enable("a")
+    history.change(4)
+    source.capture()
+    assert history.load({}) == {}
+    world.faults = {next(world.points) + 2: partial(source.drop_older, "a")}
+    history.change(4)
+    source.capture()
+    reason, permanent = world.load()["dbo.a"]
+    assert world.faults == {}
+    assert ("capture instance dbo_a vanished while the run was planned" in reason, permanent) == (True, False)
     history.end()
 
 

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
-from airflow_provider_mssql_cdc.core.entry_values import EVOLVE
+from airflow_provider_mssql_cdc.cli import checkpoint as cli
+from airflow_provider_mssql_cdc.core.entry_values import ALL, EVOLVE
 from airflow_provider_mssql_cdc.core.exceptions import GapError
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
@@ -231,12 +232,12 @@ class _History(_Filling, PlainHistory):
     def filled(
         self, target_rows: Any, there: Mapping[int, Values], events: Any, names: Sequence[str], window: Window
     ) -> Any:
-        at = number(window.upto)
+        at, of_all = number(window.upto), self.table.spec.history_fill == ALL
 
         def fill(rows: Rows) -> list[Event]:
             now = newest_images(rows)
             filled = {key: put(values, there.get(key, values), names) for key, values in now.items()}
-            return [*rows, *((at, _LAST, "R", k, v) for k, v in filled.items() if v != now[k])]  # type: ignore[misc, list-item]
+            return [*rows, *((at, _LAST, "R", k, v) for k, v in filled.items() if of_all or v != now[k])]  # type: ignore[misc, list-item]
 
         return Write(fill)
 
@@ -268,6 +269,8 @@ class EvolvingWorld(plain.World):
     :ivar folders: copies that are under way, by their place
     :ivar pauses: so many chunks are the last ones of their runs
     :ivar locked: transactions keep instances from being made
+    :ivar may_make: the login may make instances
+    :ivar said: what the DAG author says beside
     :ivar schema_changes: what the tables of schema changes hold, by source table
     :ivar warnings: of all receipts that were not looked at yet
     :ivar killed_at: the point at which the process is gone when it is next come to
@@ -281,7 +284,8 @@ class EvolvingWorld(plain.World):
         self.killed_at: str | None = None
         self.folders: dict[str, Folder] = {}
         self.copy_ids = itertools.count(1)
-        self.pauses, self.locked = 0, False
+        self.pauses, self.locked, self.may_make = 0, False, True
+        self.said: dict[str, Any] = {}
         super().__init__()
         self.shapes = list(plain.SHAPES)
 
@@ -306,7 +310,7 @@ class EvolvingWorld(plain.World):
     def request(self, shapes: Sequence[str], **given: Any) -> Request:
         asked = super().request(shapes, **given)
         # also beside an instance that lacks what was there before the first sight
-        said = dataclasses.replace(asked.defaults, on_schema_change=EVOLVE, widen_list=True)
+        said = dataclasses.replace(asked.defaults, **{"on_schema_change": EVOLVE, "widen_list": True, **self.said})
         return dataclasses.replace(asked, defaults=said)
 
     def load(
@@ -339,6 +343,16 @@ class EvolvingWorld(plain.World):
         tables = outcome.receipt.tables if outcome.receipt is not None else ()
         self.warnings += [warning for table in tables for warning in table.warnings]
         return outcome
+
+    def reset(self, table: str) -> None:
+        """Say ``mssql-cdc checkpoint reset``, and drop the targets."""
+        identity = self.identity(table)
+        if self.checkpoint(table) is not None:
+            cli._forget(self.store, identity)
+        left = self.variables.get(identity.variable)
+        self.drop(table)
+        if left is not None:
+            self.variables[identity.variable] = left
 
     def judge(self, target: TargetTable) -> None:
         try:

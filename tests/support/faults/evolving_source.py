@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
-from airflow_provider_mssql_cdc.core.exceptions import SqlServerError
+from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, SqlServerError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
 from airflow_provider_mssql_cdc.core.proposal import NewInstance
 from airflow_provider_mssql_cdc.core.rights import CopiedRights
@@ -35,6 +35,8 @@ KEY, BASE = 1, 2
 """The column_ids of the key, and of the column that is never dropped or altered."""
 KEYS = range(8)
 FIRST_MIN_LSN = Source.min_lsn
+_NOT_OWNER = 22904
+"""Only members of db_owner may make an instance (docs: sys.sp_cdc_enable_table)."""
 
 Image = tuple[tuple[int, int], ...]
 """The values of a row by column_id, but for the key's; what is NULL is left out."""
@@ -176,11 +178,12 @@ class EvolvingSource(Source):
             self.touched[self.position, n, table] = frozenset(some)
         events.setdefault(table, []).append((self.position, n, op, key, image))
 
-    def alter(self, rng: random.Random, table: str, kind: str) -> str:
+    def alter(self, rng: random.Random, table: str, kind: str, of: str | None = None) -> str:
         """Add, drop or alter a column, alone or in a transaction with rows.
 
         :param kind: ``add``, ``again`` (a column with a dropped one's name), ``drop`` or ``alter``; ``add`` where there
             is nothing to drop or alter
+        :param of: the column's name; any
         :return: the statement
         """
         self._begin(rng)
@@ -188,15 +191,15 @@ class EvolvingSource(Source):
         before, after = rng.choice(((0, 0), (0, 0), (1, 1), (0, 2), (2, 0)))
         for n in range(before):
             self._write(rng, table, n, events)
-        said = self._alter(rng, table, kind, before)
+        said = self._alter(rng, table, kind, before, of)
         for n in range(before + 1, before + 1 + after):
             self._write(rng, table, n, events)
         self._end(events)
         return said
 
-    def _alter(self, rng: random.Random, table: str, kind: str, n: int) -> str:
+    def _alter(self, rng: random.Random, table: str, kind: str, n: int, of: str | None) -> str:
         rows: dict[int, Any] = self.rows[table]
-        others = [column for column in self.there(table) if column.id != BASE]
+        others = [column for column in self.there(table) if column.id != BASE and of in (None, column.name)]
         alterable = [column for column in others if column.type_at(self.position) in _ALTERS]
         altered = None
         if kind == "drop" and others:
@@ -378,6 +381,8 @@ class EvolvingHook(Hook):
         self._world.at("make the instance")
         source, table = self._source, instance.beside.source.table
         assert isinstance(source, EvolvingSource)
+        if not self._world.may_make:
+            raise CdcPermissionError("the login is not in db_owner.", number=_NOT_OWNER)
         if self._world.locked:
             raise SqlServerError("Lock request time out period exceeded.", number=LOCK_TIMEOUT)
         if len(source.alive(table)) == 2:

@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, reaches_back
 from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING, DELTA, POSTGRESQL
 from airflow_provider_mssql_cdc.core.going_on import goes_on_with, ids_there, set_aside
-from airflow_provider_mssql_cdc.core.key import choose_key
+from airflow_provider_mssql_cdc.core.key import choose_key, keys_of
 from airflow_provider_mssql_cdc.core.position import is_gap
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas
 from airflow_provider_mssql_cdc.core.spec import Chosen
@@ -36,6 +36,7 @@ class Adding:
     :param loaded: columns that some sink of the table was loaded with: column_id to the name of then
     :param waiting: column_ids that are known to wait
     :param source_object_id: of the table that its sinks were loaded from; None where that is not known
+    :param keys: by which these were loaded, as ``key_ids`` has them
     """
 
     options: TableOptions
@@ -43,6 +44,7 @@ class Adding:
     loaded: Mapping[int, str] = field(default_factory=dict)
     waiting: frozenset[int] = frozenset()
     source_object_id: int | None = None
+    keys: frozenset[tuple[int, ...]] = frozenset()
 
     @classmethod
     def of(
@@ -59,7 +61,8 @@ class Adding:
         schemas = [kept(state.schema_hash) for state in states if state is not None and state.schema_hash is not None]
         loaded = {c.column_id: c.name for schema in schemas if schema is not None for c in schema.columns}
         seen = checkpoint.seen_schema if checkpoint is not None else None
-        return cls(options, waits, loaded, waiting, seen.source_object_id if seen is not None else None)
+        object_id = seen.source_object_id if seen is not None else None
+        return cls(options, waits, loaded, waiting, object_id, keys_of(schemas))
 
     def goes_on(self, feed: Feed, now: TableSchema, sink: SinkState, kept: KeptSchemas) -> bool:
         """Whether a sink can go on by a feed, in the columns that it has.
@@ -386,7 +389,7 @@ def _held_back(
     :param before: by which they would go on else: one that has a gap there, too, is not held back if a copy closes it
     """
     try:
-        key, _ = choose_key(name, feed, adding.options.key)
+        key, _ = choose_key(name, feed, adding.options.key, adding.keys)
     except MsSqlCdcError as error:
         return error.message
     now, readable_from = TableSchema(feed.columns, key), reaches_back(feed, probe)

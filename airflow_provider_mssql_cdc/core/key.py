@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from airflow_provider_mssql_cdc.core.changes import check_history_key
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, FeedError, KeyRequiredError
 from airflow_provider_mssql_cdc.core.feed import Feed, refused_shapes
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.shapes import IGNORE, SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
 
-def choose_key(name: TableName, feed: Feed, user_key: Sequence[str] | None) -> tuple[tuple[str, ...], bool]:
+def key_ids(schema: TableSchema | KeptSchema) -> tuple[int, ...]:
+    """The column_ids of the key's columns, in key order: a renamed column does not change it."""
+    kept = schema if isinstance(schema, KeptSchema) else KeptSchema.of(schema)
+    ids = {column.name: column.column_id for column in kept.columns}
+    return tuple(ids[name] for name in schema.key)
+
+
+def keys_of(schemas: Iterable[KeptSchema | None]) -> frozenset[tuple[int, ...]]:
+    """The keys of schemas, as column_ids."""
+    return frozenset(key_ids(schema) for schema in schemas if schema is not None)
+
+
+def choose_key(
+    name: TableName, feed: Feed, user_key: Sequence[str] | None, loaded: Collection[tuple[int, ...]] = ()
+) -> tuple[tuple[str, ...], bool]:
     """The key's columns, none where there is no key; and whether SQL Server enforces it.
+
+    A PRIMARY KEY that the feed does not have changes no key by which sinks were loaded, where the entry names that.
 
     :param user_key: used where the table has no key of its own; a name is the column's that is spelt
         so, else the only one's that differs in case alone
+    :param loaded: the keys by which its sinks were loaded, as ``key_ids`` has them
     :raises KeyRequiredError: if the user's is not captured
     """
     captured = {column.name for column in TableSchema(feed.columns, ()).loaded}
@@ -29,7 +47,9 @@ def choose_key(name: TableName, feed: Feed, user_key: Sequence[str] | None) -> t
             table=str(name),
             advice=f"It has: {', '.join(sorted(names))}.",
         )
-    for key in (feed.index_key, feed.primary_key):
+    own, ids = tuple(dict.fromkeys(meant.values())), {column.name: column.column_id for column in feed.columns}
+    stays = not feed.index_key and {*own} != {*feed.primary_key} and {*loaded} == {tuple(map(ids.get, own))}
+    for key in (feed.index_key, () if stays else feed.primary_key):
         if key and captured.issuperset(key):
             return key, True
     if missing := [column for column, name in meant.items() if name not in captured]:
@@ -38,7 +58,7 @@ def choose_key(name: TableName, feed: Feed, user_key: Sequence[str] | None) -> t
             table=str(name),
             advice=f"Captured are: {', '.join(sorted(captured))}.",
         )
-    return tuple(dict.fromkeys(meant.values())), False
+    return own, False
 
 
 def check_kind(name: TableName, feeds: Sequence[Feed], checkpoint: Checkpoint | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.adding import Adding, added_to, feed_to_load, held_back, unnamed, widest
@@ -19,8 +19,9 @@ from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, restored
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
+from airflow_provider_mssql_cdc.core.rekeying import begins_anew, by_other_keys, first_anew, had, rekeys, told_of_key
 from airflow_provider_mssql_cdc.core.resting import Turn
-from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, KeptSchemas, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_change import (
     check_ddl,
     check_followed,
@@ -37,7 +38,6 @@ from airflow_provider_mssql_cdc.core.schema_change import (
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.core.steps import Done, Stand, TableSteps, table_steps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
@@ -55,6 +55,7 @@ class Candidate:
     :param lagging: shape to the columns that its sink lacks, or of which it lacks values of before, and is to get
     :param loaded_with: hash to canonical JSON of other columns that its sinks were loaded with
     :param adding: what decides of columns that they lack
+    :param rekeyed: what those sinks were loaded with that go on by another key, by shape
     """
 
     name: TableName
@@ -72,6 +73,7 @@ class Candidate:
     lagging: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     loaded_with: Mapping[str, str] = field(default_factory=dict)
     adding: Adding | None = None
+    rekeyed: Mapping[str, KeptSchema] = field(default_factory=dict)
 
     @property
     def fills(self) -> bool:
@@ -168,11 +170,13 @@ def assess(
     adding = Adding.of(options, checkpoint, named.values(), kept)
     going_on = [state for state in named.values() if state is not None]
     feed = feed_to_load(name, feeds, checkpoint, shapes, going_on, adding, kept, probe)
-    key, unique = choose_key(name, feed, options.key)
+    key, unique = choose_key(name, feed, options.key, adding.keys)
     now = TableSchema(feed.columns, key)
     there = ids_there(feed, adding.source_object_id)
     loaded_first, widens = widest(states, kept), options.follows_types
-    schema = schema_of(now, adding.beginning(now), loaded_first, kept, options.copy_by, widens=widens, there=there)
+    others = by_other_keys(named, now, kept) if rekeys(options) else {}
+    beginning = first_anew(now, others, loaded_first, adding, feed) or adding.beginning(now)
+    schema = schema_of(now, beginning, loaded_first, kept, options.copy_by, widens=widens, there=there)
     wider, told = added_to(name, feed, schema, now, adding, hides, salt)
     selection = select(name, schema, adding.choice(schema, feed), check=salt)
     if wider is not None:
@@ -194,12 +198,13 @@ def assess(
     warnings += told
     warnings += held_back(name, feeds, feed, going_on, adding, kept, probe)
     chosen = Chosen(schema, selection)
+    rekeyed = {s: then for s, then in others.items() if s in sinks and begins_anew(schema, then, widens=widens)}
     own = {
         shape: own_columns(
             chosen, now, sink.schema_hash, kept, options.copy_by, widens=options.follows_types, there=there
         )
         for shape, sink in sinks.items()
-        if sink is not None
+        if sink is not None and shape not in rekeyed
     }
     of_feed = [change for change in ddl if change.capture_instance == feed.name]
     since, followed, differing = {}, {}, followed_in(own, sinks, kept)
@@ -210,6 +215,7 @@ def assess(
         since[shape] = statements_since(concerned, state.applied or state.position, state.ddl_upto)
         followed[shape] = with_hidden(differing.get(shape, {}), since[shape], columns.schema)
     warnings += told_of(followed, schema, selection)
+    warnings += told_of_key(rekeyed, schema)
     lagging = {
         shape: names
         for shape, columns in own.items()
@@ -248,15 +254,19 @@ def assess(
         lagging=lagging,
         loaded_with={
             was.hash: was.canonical
-            for shape in own
+            for shape in (*own, *rekeyed)
             if (sink := sinks[shape]) is not None and sink.schema_hash not in (None, schema.hash)
             if (was := kept(str(sink.schema_hash))) is not None
         },
         adding=adding,
+        rekeyed=rekeyed,
     )
     cut = upto
 
     def check(shape: str, sink: SinkState) -> None:
+        if (loaded_by := rekeyed.get(shape)) is not None:
+            check_selection(name, had(chosen, loaded_by, widens=widens).selection, [sink])
+            return
         # each goes on with the columns that it has
         has, then = own[shape], kept(sink.schema_hash) if options.follows_types and sink.schema_hash else None
         if options.follows_types:
@@ -304,15 +314,21 @@ def _left(sinks: Mapping[str, SinkState | None], failed: Mapping[str, MsSqlCdcEr
 
 def closed_gap(candidate: Candidate, readable_from: Position | None, options: TableOptions) -> Candidate:
     """The candidate, with first loads in place of the sinks whose changes were purged if that was asked for,
-    else without them.
+    else without them; and in place of those whose rows are told apart by another key.
 
     :raises GapError: if none is left
     """
-    lost = {
-        shape: state.position
-        for shape, state in candidate.sinks.items()
-        if state is not None and is_gap(state.position, readable_from)
+    loaded = {shape: state.position for shape, state in candidate.sinks.items() if state is not None}
+    has_key, is_wide = bool(candidate.schema.key), options.history.is_wide
+    anew = {
+        shape: position
+        for shape, position in loaded.items()
+        if shape in candidate.rekeyed
+        and (SHAPES[shape].takes_copy(wide=is_wide, has_key=has_key) or is_gap(position, readable_from))
     }
+    sinks = {shape: None if shape in anew else state for shape, state in candidate.sinks.items()}
+    candidate = dataclasses.replace(candidate, sinks=sinks, lost_after={**candidate.lost_after, **anew})
+    lost = {s: position for s, position in loaded.items() if s not in anew and is_gap(position, readable_from)}
     if not lost:
         return candidate
     if options.copies_on_gap:
@@ -329,25 +345,6 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     return candidate.without(dict.fromkeys(lost, error))
 
 
-def checkpoint_steps(table: TableSpec, probe: Probe, upto: Position, again: Collection[str] = ()) -> TableSteps:
-    """The steps of a table as its checkpoint says; none to read for a sink behind which no event is known of.
-
-    :param upto: the cut
-    :param again: shapes that failed for good: that nothing happened does not mend them
-    """
-    stands = {sink.shape: Stand.expected(sink) for sink in table.sinks}
-    steps = table_steps(table, stands, cut=upto, readable_from=probe.readable_from.get(table.feed.object_id))
-    newest = probe.newest.get(table.feed.name)
-    quiet = {
-        shape: Done("empty", upto)
-        for shape, window in steps.windows.items()
-        if shape not in again and (newest is None or newest <= window.after)
-    }
-    if len(quiet) < len(steps.windows) or steps.begins or steps.refused or steps.lost:
-        return steps
-    return TableSteps(done={**steps.done, **quiet})
-
-
 def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
     """The table's part of the job spec."""
     return TableSpec(
@@ -361,6 +358,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         history_fill=options.history_fill,
         loaded_with=dict(candidate.loaded_with),
         widens=bool(options.follows_types),
+        rekeys=rekeys(options),
         incompatible=options.incompatible_types,
         leaves_null=options.leaves_null,
         lacks=candidate.adding.lacks(candidate.feed) if candidate.adding is not None else (),
@@ -384,6 +382,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
                 history=options.history if SHAPES[shape].takes_history else DEFAULT,
                 initial=options.initial if SHAPES[shape].takes_initial and state is None else WITH_COPY,
                 ddl_upto=state.ddl_upto if state else None,
+                rekeyed=shape in candidate.rekeyed,
             )
             for shape, state in candidate.sinks.items()
         ),

@@ -23,7 +23,8 @@ _SCHEMA_ADVICE = (
     'With on_schema_change="evolve" or "propose" targets follow a type that their columns hold: bigint for int, '
     "nvarchar for varchar. One that they do not hold goes into a column of its own with "
     'incompatible_types="new_column", or on as text with incompatible_types="string": not that of a key or of a large '
-    "value, nor one that where or partition_by names. What else has changed is not loaded: "
+    "value, nor one that where or partition_by names. By another key a table is loaded, with a copy, where it has "
+    'on_schema_change="evolve". What else has changed is not loaded: '
     f"{RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]} Rows that the target then holds keep NULL in a column that was "
     "added, until they change."
 )

@@ -73,6 +73,7 @@ class SinkSpec:
     :param history: what a history holds
     :param initial: with what it begins; not a time, which the operator has found the position of
     :param ddl_upto: the columns that it was last loaded with are those behind all DDL up to here
+    :param rekeyed: it was loaded by another key, as the checkpoint says
     """
 
     shape: str
@@ -88,6 +89,7 @@ class SinkSpec:
     history: HistoryOptions = DEFAULT
     initial: Initial = WITH_COPY
     ddl_upto: Position | None = None
+    rekeyed: bool = False
 
     @property
     def name(self) -> str:
@@ -152,6 +154,7 @@ class TableSpec:
     :param changes: schema events that are to be written; None where there are none
     :param source_object_id: of the table that its sinks were loaded from, as the checkpoint knows; None where it does
         not
+    :param rekeys: sinks that were loaded by another key begin anew by this one
     """
 
     name: TableName
@@ -181,6 +184,7 @@ class TableSpec:
     source_object_id: int | None = None
     incompatible: str = FAIL
     lacks: tuple[str, ...] = ()
+    rekeys: bool = False
 
     @property
     def types(self) -> str:

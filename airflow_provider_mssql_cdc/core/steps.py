@@ -5,9 +5,10 @@ The operator makes them from the checkpoint, to show them; the job makes them an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_mssql_cdc.core.feed import Probe
 from airflow_provider_mssql_cdc.core.initial import Initial
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
@@ -97,15 +98,17 @@ class Stand:
     :param position: everything up to here is in it, as its marker says or, in the operator, its checkpoint; None
         before its first load
     :param asserted: the asserted position counts in its place
+    :param rekeyed: its rows are those of another key
     """
 
     position: Position | None
     asserted: bool = False
+    rekeyed: bool = False
 
     @classmethod
     def expected(cls, sink: SinkSpec) -> Stand:
         """Where the checkpoint says that a sink stands."""
-        return cls(sink.expects or sink.lost_after, asserted=sink.asserted is not None)
+        return cls(sink.expects or sink.lost_after, asserted=sink.asserted is not None, rekeyed=sink.rekeyed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,9 @@ def table_steps(
                 first[sink.shape] = Window(begin, cut)
             elif start is None or (stands[sink.shape].asserted and sink.read_through is None):
                 begins[sink.shape] = start
+            elif stands[sink.shape].rekeyed and takes_copy(table, sink):
+                # what it holds is told apart by another key
+                begins[sink.shape] = start
             elif start >= cut:
                 done[sink.shape] = Done(_why(stands[sink.shape], cut), start)
             elif not is_gap(start, readable_from):
@@ -238,6 +244,25 @@ def table_steps(
         commits.append(Commit((Read(windows),)))
     asserted = frozenset(shape for shape, stand in stands.items() if stand.asserted)
     return TableSteps(tuple(commits), done, lost, asserted, refused)
+
+
+def checkpoint_steps(table: TableSpec, probe: Probe, upto: Position, again: Collection[str] = ()) -> TableSteps:
+    """The steps of a table as its checkpoint says; none to read for a sink behind which no event is known of.
+
+    :param upto: the cut
+    :param again: shapes that failed for good: that nothing happened does not mend them
+    """
+    stands = {sink.shape: Stand.expected(sink) for sink in table.sinks}
+    steps = table_steps(table, stands, cut=upto, readable_from=probe.readable_from.get(table.feed.object_id))
+    newest = probe.newest.get(table.feed.name)
+    quiet = {
+        shape: Done("empty", upto)
+        for shape, window in steps.windows.items()
+        if shape not in again and (newest is None or newest <= window.after)
+    }
+    if len(quiet) < len(steps.windows) or steps.begins or steps.refused or steps.lost:
+        return steps
+    return TableSteps(done={**steps.done, **quiet})
 
 
 def takes_copy(table: TableSpec, sink: SinkSpec) -> bool:

@@ -29,13 +29,14 @@ from airflow_provider_mssql_cdc.core.plan import (
     NotYet,
     assess,
     check_lineage,
-    checkpoint_steps,
     closed_gap,
     errors_of,
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Position
+from airflow_provider_mssql_cdc.core.rekeying import needs_copy
 from airflow_provider_mssql_cdc.core.standing import quiet_checkpoint
+from airflow_provider_mssql_cdc.core.steps import checkpoint_steps
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource, limited
@@ -160,7 +161,9 @@ def _positions(plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], request: R
             del feeds[name]
             continue
         except GapError as error:
-            if checkpoint is None or not options.copies_on_gap:
+            if checkpoint is None or not (
+                options.copies_on_gap or needs_copy(name, feeds[name], checkpoint, options, plan.kept)
+            ):
                 plan.failures[name] = error
                 del feeds[name]
                 continue

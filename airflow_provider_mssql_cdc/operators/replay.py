@@ -153,10 +153,11 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
     newest = probe.newest.get(feed.name)
     if newest is None:
         return None
-    key, unique = choose_key(name, feed, options.key)
     # a shape that is loaded no longer says nothing of those that are
     loaded = [checkpoint.loaded.get(shape) for shape in options.shapes] if checkpoint is not None else []
-    now, adding = TableSchema(feed.columns, key), Adding.of(options, checkpoint, loaded, plan.kept)
+    adding = Adding.of(options, checkpoint, loaded, plan.kept)
+    key, unique = choose_key(name, feed, options.key, adding.keys)
+    now = TableSchema(feed.columns, key)
     there = ids_there(feed, adding.source_object_id)
     schema = schema_of(now, adding.beginning(now), loaded, plan.kept, options.copy_by, there=there)
     selection = select(name, schema, adding.choice(schema, feed), check=request.salt_check)

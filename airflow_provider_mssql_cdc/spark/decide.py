@@ -19,11 +19,12 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.going_on import follows, goes_on_with, ids_there, names_before
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position
-from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
+from airflow_provider_mssql_cdc.core.rekeying import begins_anew, had
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, KeptSchemas, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.selection import same_selection
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
-from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec, TableSpec
+from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import Stand
 from airflow_provider_mssql_cdc.core.table import TableSchema, same_schema
 from airflow_provider_mssql_cdc.spark.targets import State
@@ -37,10 +38,22 @@ def is_asserted(sink: SinkSpec, marker: Marker | None) -> bool:
     return sink.asserted is not None and (marker is None or marker.asserted != sink.asserted)
 
 
-def stand_of(table: TableSpec, sink: SinkSpec, state: State) -> Stand:
+def rekeyed(table: TableSpec, then: KeptSchema | None) -> Chosen | None:
+    """What a sink has of a table's columns that goes on by another key than that by which it was loaded; None for one
+    that does not.
+
+    :param then: what it was loaded with; None where that is not known
+    """
+    if not table.rekeys or then is None or not begins_anew(table.schema, then, widens=table.types):
+        return None
+    return had(Chosen(table.schema, table.selection), then, widens=table.types)
+
+
+def stand_of(table: TableSpec, sink: SinkSpec, state: State, kept: KeptSchemas = unknown_schema) -> Stand:
     """Where a sink stands: at its marker's position, or at an asserted one.
 
     :param state: of the target; ``check_origin`` has passed its marker
+    :param kept: schemas by their hash
     :raises TargetError: if the target does not fit the checkpoint
     """
     marker = state.marker
@@ -65,7 +78,7 @@ def stand_of(table: TableSpec, sink: SinkSpec, state: State) -> Stand:
             table=str(table.name),
             advice=RESET_ADVICE,
         )
-    return Stand(marker.position)
+    return Stand(marker.position, rekeyed=rekeyed(table, kept(marker.schema_hash)) is not None)
 
 
 def table_of(table: TableSpec, markers: Sequence[Marker | None]) -> TableSpec:
@@ -232,7 +245,8 @@ def check_origin(
     if is_grown_from(table, sink, marker):
         return
     then = kept(marker.schema_hash)
-    goes_on = follows(table.schema, marker.schema_hash, then, widens=table.types)
+    has = rekeyed(table, then)
+    goes_on = has is not None or follows(table.schema, marker.schema_hash, then, widens=table.types)
     if not goes_on:
         now = TableSchema(table.feed.columns, table.schema.key)
         ids = ids_there(table.feed, marker.source_object_id or table.source_object_id)
@@ -243,7 +257,11 @@ def check_origin(
                 table=str(table.name),
                 advice="Run the task again; let one run at a time load it.",
             )
-    before = table.selection.named(names_before(then if table.widens else None, table.schema))
+    before = (
+        has.selection
+        if has is not None
+        else table.selection.named(names_before(then if table.widens else None, table.schema))
+    )
     if not same_selection(marker.selection_hash, before):
         raise selection_changed(table.name, sink.name, marker.selection, table.selection)
     if not goes_on:

@@ -87,7 +87,7 @@ class Looks:
         """Where a sink stands, after its marker was looked at."""
         if state.marker is not None and not is_asserted(sink.spec, state.marker):
             sink.check_marker(state.marker, source)
-        return stand_of(self._table, sink.spec, state)
+        return stand_of(self._table, sink.spec, state, sink.columns.kept)
 
     def _steps(self, stands: Mapping[str, Stand]) -> TableSteps:
         return self.logged(table_steps(self._table, stands, cut=self.cut, readable_from=self._reading.readable_from))

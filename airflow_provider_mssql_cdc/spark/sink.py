@@ -15,7 +15,6 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     FormatError,
     GapError,
     TargetError,
-    UnsupportedColumnError,
 )
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.formats import check_identifiers
@@ -30,6 +29,7 @@ from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.decide import check_origin, other_instance
 from airflow_provider_mssql_cdc.spark.files import write_rows
+from airflow_provider_mssql_cdc.spark.layouts import layout_of, marked_layout
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.sink_columns import SinkColumns
@@ -124,11 +124,11 @@ class Sink:
         :raises UnsupportedColumnError: if a column of the source would take the place of a system column
         """
         if state.marker is not None:
-            return self._marked_layout(state.marker.layout)
+            return marked_layout(self.rows, self.target.name, state.marker.layout)
         added = self.rows.facts.added_columns(LAYOUT)
         if state.exists:
-            return self._layout_of(self.target.rows(state).columns)
-        layout = self._layout_of([*added])
+            return layout_of(self.rows, self.target.rows(state).columns)
+        layout = layout_of(self.rows, [*added])
         if layout < LAYOUT:
             missing = ", ".join(added)
             self._warn(f"{self.target.name} gets no {missing}, since the source has a column of such a name")
@@ -164,21 +164,23 @@ class Sink:
             assert todo.window is not None
             staged = reading.staged
             assert staged is not None
+            gaps = self._gaps(state, window, todo)
             target_rows = self.target.rows_of(state, lambda: self.rows.looked_up(window, staged))
             target_rows = with_nulls(target_rows, added)
             if reading.copy is None:
-                write = self.rows.next(window, staged, target_rows, state.gaps)
+                write = self.rows.next(window, staged, target_rows, gaps)
             else:
-                write = self.rows.next_beside(reading.copy, window, staged, target_rows, state.gaps)
+                write = self.rows.next_beside(reading.copy, window, staged, target_rows, gaps)
         else:
             target_rows = with_nulls(self.target.rows(state), added)
             witness = reading.witness(window.upto)
             known_at, anew = witness.time if witness else None, todo.lost_after is not None
             copy = reading.copy if todo.window is None else None
-            begun = Beginning(window, reading.staged, copy, anew, known_at)
+            before = self.columns.key_before(state.marker) if anew else None
+            begun = Beginning(window, reading.staged, copy, anew, known_at, before, tuple(c.name for c in added))
             write = self.rows.first(begun, target_rows)
-        write = self.rows.laid_out(write, layout)
-        return dataclasses.replace(write, adds=added) if added else write
+        before = self.columns.key_before(state.marker)
+        return dataclasses.replace(self.rows.laid_out(write, layout), adds=added, key_before=before or ())
 
     def marker(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Marker:
         """What the commit says of itself. The schema is kept beside the table before that."""
@@ -337,7 +339,9 @@ class Sink:
     def _gaps(self, state: State, window: Window, todo: SinkSteps) -> tuple[Gap, ...]:
         """What the sink lacks: what it lacked before, and what is lost between that and a new copy."""
         if todo.window is not None:
-            return state.gaps
+            # by another key images of before tell nothing of its rows
+            is_rekeyed = self.rows.facts.takes_history and self.columns.key_before(state.marker) is not None
+            return (*state.gaps, Gap(window.after, window.after)) if is_rekeyed else state.gaps
         if todo.lost_after is None:
             return ()
         lost = todo.lost_after
@@ -350,29 +354,6 @@ class Sink:
         if marker is not None and marker.schema_kept and marker.schema_hash == schema.hash:
             return True
         return self.target.keep_schema(schema)
-
-    def _marked_layout(self, layout: int) -> int:
-        if layout > LAYOUT:
-            raise TargetError(
-                f"{self.target.name} has system columns of version {layout}, and this package knows those of version "
-                f"{LAYOUT}.",
-                table=str(self._table.name),
-                advice="Upgrade airflow-provider-mssql-cdc where the task and its Spark job run.",
-            )
-        system = self.rows.facts.added_columns(layout).keys()
-        if taken := [column.name for column in self.rows.data_columns if column.name.lower() in system]:
-            raise UnsupportedColumnError(
-                f"column {taken[0]!r} has the name of a system column of {self.target.name}.",
-                table=str(self._table.name),
-                advice="Give it another name (rename), or leave it out (columns).",
-            )
-        return layout
-
-    def _layout_of(self, names: Sequence[str]) -> int:
-        """The layout of a table without marker: the newest, if it has its columns and the source has none of them."""
-        added = self.rows.facts.added_columns(LAYOUT).keys()
-        taken = {column.name.lower() for column in self.rows.data_columns}
-        return LAYOUT if added <= {*names} and not taken & added else 1
 
     def _check_start(self, state: State, todo: SinkSteps) -> None:
         """Refuse rows behind a start that their own commit does not prove."""

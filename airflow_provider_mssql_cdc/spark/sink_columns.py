@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.feed import DdlChange
 from airflow_provider_mssql_cdc.core.filling import to_read_again, unfilled_now
 from airflow_provider_mssql_cdc.core.going_on import Followed, chosen_before, followed, set_aside, with_types_of
+from airflow_provider_mssql_cdc.core.key import key_ids
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
@@ -23,7 +24,7 @@ from airflow_provider_mssql_cdc.core.schema_change import (
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import Column, TableSchema, same_schema
 from airflow_provider_mssql_cdc.core.taken import TakenColumn, with_taken
-from airflow_provider_mssql_cdc.spark.decide import is_grown_from
+from airflow_provider_mssql_cdc.spark.decide import is_grown_from, rekeyed
 from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
 from airflow_provider_mssql_cdc.spark.targets import Difference, State, TargetTable
 from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
@@ -66,6 +67,19 @@ class SinkColumns:
     def _before(self) -> Chosen | None:
         """What the target was loaded with, where it gets further columns; None where it does not."""
         return self._rows.table.spec.grows_from.get(self._rows.sink.shape)
+
+    def rekeyed(self, marker: Marker | None) -> Chosen | None:
+        """What the target has that goes on by another key than that by which it was loaded; None where it does not."""
+        return rekeyed(self._rows.table.spec, self.kept(marker.schema_hash)) if marker is not None else None
+
+    def key_before(self, marker: Marker | None) -> tuple[str, ...] | None:
+        """The target columns of the key by which it was loaded, of one that goes on by another; else None."""
+        then = self.kept(marker.schema_hash) if marker is not None else None
+        if then is None or self.rekeyed(marker) is None:
+            return None
+        spec = self._rows.table.spec
+        found = {column.column_id: spec.selection.name_of(column) for column in spec.schema.loaded}
+        return tuple(found[column_id] for column_id in key_ids(then))
 
     def check_ddl(self, marker: Marker | None, window: Window) -> None:
         """Refuse a window in which columns change that the target has, unless it follows them.
@@ -113,7 +127,8 @@ class SinkColumns:
 
     def growing(self, state: State, layout: int) -> tuple[TargetColumn, ...]:
         """As ``added``, before rows of the target are read; one that gets none is not looked at."""
-        if self._before is None and not self.followed(state.marker):
+        marker = state.marker
+        if self._before is None and not self.followed(marker) and self.rekeyed(marker) is None:
             return ()
         added = self.added(state, layout)
         self._target.expect(added)
@@ -126,7 +141,8 @@ class SinkColumns:
         :raises TargetError: if the table has other columns beside
         """
         marker, columns = state.marker, self._rows.columns(layout)
-        before = self._before or self._as_loaded(marker)
+        anew = self.rekeyed(marker)
+        before = self._before or anew or self._as_loaded(marker)
         if marker is not None and before is not None:
             self._rename(before, layout, marker)
         self._follow(columns, layout, marker)
@@ -143,6 +159,7 @@ class SinkColumns:
         found, lacks = difference.found, difference.expected.keys() - difference.found.keys()
         added: tuple[TargetColumn, ...] = ()
         takes = self._before is None or fills or is_grown_from(self._rows.table.spec, self._rows.sink, marker)
+        takes = takes or anew is not None
         if before is not None and takes:
             known = {column.name for column in self._known(before, marker).columns(layout)}
             added = tuple(column for column in columns if column.name in lacks - known)

@@ -23,13 +23,13 @@ from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     NotYet,
     assess,
-    checkpoint_steps,
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, unknown_schema
 from airflow_provider_mssql_cdc.core.standing import is_stale, quiet_checkpoint
+from airflow_provider_mssql_cdc.core.steps import checkpoint_steps
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import Target

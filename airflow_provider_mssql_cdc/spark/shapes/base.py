@@ -34,6 +34,8 @@ class Beginning:
     :param copy: None where nothing was copied
     :param anew: the target has rows of before a gap
     :param known_at: time of the window's end by the server's clock
+    :param key_before: columns of the key by which these are told apart, where that was another one; else None
+    :param added: columns that they lack
     """
 
     window: Window
@@ -41,6 +43,8 @@ class Beginning:
     copy: Copy | None
     anew: bool = False
     known_at: datetime.datetime | None = None
+    key_before: tuple[str, ...] | None = None
+    added: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

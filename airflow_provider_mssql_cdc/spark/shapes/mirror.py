@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
@@ -51,8 +53,10 @@ class Mirror(SinkRows):
         rows = self._first_rows(begun.window, begun.staged, begun.copy)
         if not begun.anew:
             return Write(rows)
-        kept = rows if self.sink.deletes == HARD else rows.unionByName(self._gone(rows, target_rows, begun.known_at))
-        return Write(kept, old=OldRows.ALL)
+        if self.sink.deletes == HARD:
+            return Write(rows, old=OldRows.ALL)
+        gone = self._gone(rows, target_rows, begun.known_at, begun.key_before)
+        return Write(rows.unionByName(gone), old=OldRows.ALL)
 
     def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """One row per key that changed, to put or to delete."""
@@ -208,13 +212,39 @@ class Mirror(SinkRows):
             changes = changes.withColumn("_deleted_at", F.when(is_delete(), time))
         return changes.withColumn("_op", F.when(is_delete(), "U").otherwise(F.col("_op")))
 
-    def _gone(self, rows: DataFrame, target_rows: DataFrame, known_at: datetime.datetime | None) -> DataFrame:
-        """The rows that vanished within a gap, of which nobody knows when, for a mirror that keeps deleted rows."""
+    def _gone(
+        self,
+        rows: DataFrame,
+        target_rows: DataFrame,
+        known_at: datetime.datetime | None,
+        key_before: tuple[str, ...] | None = None,
+    ) -> DataFrame:
+        """The rows that vanished within a gap, of which nobody knows when, for a mirror that keeps deleted rows.
+
+        :param key_before: columns of the key by which the target's rows are told apart, where that was another one
+        """
         gone = by_keys_of(target_rows, rows, self.table.key, "left_anti")
+        if key_before is not None and self.table.tells(key_before):
+            is_live = F.col("_deleted_at").isNull() if self.sink.deletes == SOFT else F.lit(True)
+            live = by_keys_of(gone.where(is_live), rows, key_before, "left_anti")
+            gone = live.unionByName(gone.where(~is_live))
         if self.sink.deletes == SOFT:
             time = F.lit(known_at.isoformat() if known_at else None).cast("timestamp_ntz")
             gone = gone.withColumn("_deleted_at", F.coalesce("_deleted_at", time))
-        return gone
+        return gone if key_before is None else self._one_per_key(gone)
+
+    def _one_per_key(self, gone: DataFrame) -> DataFrame:
+        """Rows that vanished, the last one of each key, which another key did not see to; and those that lack a value
+        of a key that has one in each row: no other row is ever theirs.
+        """
+        order = [F.col("_deleted_at").desc_nulls_first()] if self.sink.deletes == SOFT else []
+        order += [column(target.name).desc() for target in self.table.data_columns]
+        number = f"{TEMPORARY}number"
+        of_key = Over.partitionBy(*map(column, self.table.key)).orderBy(*order)
+        first = F.col(number) == 1
+        if not self.table.nullable_key:
+            first |= reduce(Column.__or__, (column(name).isNull() for name in self.table.key))
+        return gone.withColumn(number, F.row_number().over(of_key)).where(first).drop(number)
 
     def _unknown(self, staged: Staged, window: Window, last: DataFrame) -> str:
         """Examples of values that cannot be known; empty where there are none."""

@@ -57,6 +57,9 @@ class Versions(SinkRows):
         low = begun.window.after
         copied = self.table.copied(begun.copy, begun.staged, begun.window)
         at_low = [self._begun(rows, low) for rows in (copied.stay, copied.was) if rows is not None]
+        if begun.key_before is not None:
+            rows = reduce(DataFrame.unionByName, at_low)
+            return self._by_another_key(rows, low, copied.events, target_rows, begun.added)
         if begun.anew:
             return self._anew(reduce(DataFrame.unionByName, at_low), low, copied.events, target_rows)
         parts = at_low[:1]
@@ -138,6 +141,37 @@ class Versions(SinkRows):
         ended = self._ended(same.unionByName(begun), events)
         begun = by_keys_of(begun, events, self.table.key, "left_anti")
         return self._puts([gone, begun, ended, self._of_events(events)])
+
+    def _by_another_key(
+        self,
+        at_low: DataFrame,
+        low: Position,
+        events: DataFrame | None,
+        target_rows: DataFrame,
+        added: Sequence[str],
+    ) -> Write:
+        """The same where the versions of before are told apart by another key: all are written anew, since several may
+        have one key, or lack it.
+
+        :param added: columns that these lack
+        """
+        now, data = self.still_open(target_rows), [target.name for target in self.table.data_columns]
+        same = by_keys_of(now, at_low.where(F.size("_unknown") == 0), data, "left_semi")
+        # one that ended must not be taken for this one when that ends
+        shared = target_rows.groupBy(*map(column, self.version_key)).count().where("count > 1")
+        same = by_keys_of(same, shared, self.version_key, "left_anti")
+        gone = by_keys_of(now, same, (*data, self.begins), "left_anti")
+        # one that would end where it begins never counted
+        gone = gone.where(F.col(self.begins) != low.sort_key).withColumn(self.ends, F.lit(low.sort_key))
+        ended = target_rows.where(F.col(self.ends).isNotNull()).unionByName(gone)
+        if added:
+            ended = ended.withColumn("_unknown", F.array_union("_unknown", F.array(*map(F.lit, added))))
+        begun = same.unionByName(by_keys_of(at_low, same, self.table.key, "left_anti"))
+        parts = [ended, begun]
+        if events is not None:
+            stay = by_keys_of(begun, events, self.table.key, "left_anti")
+            parts = [ended, stay, self._ended(begun, events), self._of_events(events)]
+        return Write(reduce(DataFrame.unionByName, parts), old=OldRows.ALL, of_target=True)
 
     def _of_events(self, events: DataFrame) -> DataFrame:
         """A version for each key and transaction that left a row; the next of the key ends it, a delete too."""

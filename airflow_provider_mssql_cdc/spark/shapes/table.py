@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial, reduce
 
@@ -92,6 +92,10 @@ class TableRows:
     def nullable_key(self) -> bool:
         """Whether a key column may be NULL."""
         return any(self.spec.schema.column(name).nullable for name in self.spec.schema.key)
+
+    def tells(self, names: Collection[str]) -> bool:
+        """Whether the source table has the values of all these target columns."""
+        return {*names}.isdisjoint(each.name for each in self._kept)
 
     @property
     def unenforced_key(self) -> UnenforcedKey | None:

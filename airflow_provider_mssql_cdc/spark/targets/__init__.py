@@ -72,6 +72,7 @@ class Write:
     :param nullable_key: whether a key column may be NULL
     :param of_target: the rows are computed from the target's: what Spark keeps of them is gone with a commit to it
     :param adds: columns that the table gets with it; of the rows that stay they are NULL
+    :param key_before: columns of the key by which the table's rows were told apart, where that was another one
     """
 
     rows: DataFrame
@@ -80,6 +81,7 @@ class Write:
     nullable_key: bool = False
     of_target: bool = False
     adds: tuple[TargetColumn, ...] = ()
+    key_before: tuple[str, ...] = ()
 
 
 def with_nulls(rows: DataFrame, added: Sequence[TargetColumn]) -> DataFrame:

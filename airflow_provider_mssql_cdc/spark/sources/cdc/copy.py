@@ -318,7 +318,7 @@ class TableCopy:
             self._source.feed,
             state.readable_from,
             self._source.low(state),
-            self._order.capture_timeout,
+            self._order,
             by_versions=self._scan.by_versions or self._scan.by_snapshots,
         )
 

@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.table import literal, lsn_literal
+from airflow_provider_mssql_cdc.spark.copies.copy import CopyOrder
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ def copy_low(
     feed: CaptureInstance,
     readable_from: Position | None,
     newest: Position,
-    timeout: float,
+    order: CopyOrder,
     *,
     by_versions: bool,
 ) -> Position:
@@ -49,27 +50,28 @@ def copy_low(
 
     :param readable_from: the position before the instance's first change
     :param newest: the newest position, or the one before the instance's first change where that is higher
-    :param timeout: seconds to wait
+    :param order: the copy's: how long is waited, and the position that the low must not lie below
     :param by_versions: whether the copy is read so (READ_COMMITTED_SNAPSHOT, SNAPSHOT)
     :raises CaptureLagError: if the instance is too young for that time, or the server's clock stands still
     """
     if not by_versions:
         return newest
     assert readable_from is not None
-    deadline = time.monotonic() + timeout
+    deadline, least = time.monotonic() + order.capture_timeout, max(filter(None, (readable_from, order.above)))
     while True:
         row = jdbc.rows(_LOOK.format(instance=literal(feed.name), seconds=SETTLED_SECONDS), _LOOKED)[0]
         young = Lsn(bytes(row["young"])) if row["young"] is not None else None
-        if young is None or young > readable_from:
+        if young is None or young > least:
             settled = newest if young is None else _mapped_below(jdbc, young)
-            if settled is not None and settled >= readable_from:
+            if settled is not None and settled >= least:
                 return min(settled, newest)
             if not row["is_new"]:
-                return readable_from
+                return least
         if time.monotonic() > deadline:
             raise CaptureLagError(
-                f"after {timeout:.0f} s the first change that {feed} has is not {SETTLED_SECONDS} s old by the server's"
-                " clock. The database reads by row versions, which may not show yet what was committed before.",
+                f"after {order.capture_timeout:.0f} s the first change that {feed} has is not {SETTLED_SECONDS} s old"
+                " by the server's clock. The database reads by row versions, which may not show yet what was committed"
+                " before.",
                 table=str(feed.source),
                 advice="See whether the server's clock goes on, and run the task again.",
             )

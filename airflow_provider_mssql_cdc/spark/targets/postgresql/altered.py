@@ -34,6 +34,38 @@ def add(cursor: psycopg.Cursor[Any], table: str, columns: Sequence[TargetColumn]
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
 
 
+def index(cursor: psycopg.Cursor[Any], table: str, key: Sequence[str]) -> None:
+    """Make the unique index of a table's key.
+
+    :param table: in SQL
+    """
+    cursor.execute(f"CREATE UNIQUE INDEX ON {table} ({', '.join(map(quoted, key))})")
+
+
+def index_anew(cursor: psycopg.Cursor[Any], table: str, before: Sequence[str], key: Sequence[str]) -> None:
+    """Make the unique index of another key, and drop that of the one before: who reads meanwhile waits for the end of
+    the transaction.
+
+    :param table: in SQL
+    :param before: columns of the key that it had
+    :param key: none where it gets no index
+    """
+    cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK_OF_ALTER}'")
+    found = cursor.execute(
+        "SELECT i.indexrelid::regclass::text FROM pg_index i WHERE i.indrelid = %s::regclass AND i.indisunique"
+        " AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS"
+        " (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid) AND"
+        " (SELECT array_agg(a.attname::text ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY k(id, n)"
+        " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.id) = %s::text[]",
+        (table, list(before)),
+    ).fetchall()
+    for (name,) in found:
+        cursor.execute(f"DROP INDEX {name}")
+    if key:
+        index(cursor, table, key)
+    cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+
+
 def widen(database: Database, table: str, columns: Sequence[TargetColumn]) -> None:
     """Give columns types that hold each value of theirs as it is. PostgreSQL may write the whole table anew for it
     (docs: ALTER TABLE, Notes).

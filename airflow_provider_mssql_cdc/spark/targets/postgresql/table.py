@@ -295,7 +295,7 @@ class PostgresqlTable:
         declared = ", ".join(f"{quoted(c.name)} {altered.declared(c)}" for c in columns)
         cursor.execute(f"CREATE TABLE {self.sql_name} ({declared})")
         if self._indexed:
-            cursor.execute(f"CREATE UNIQUE INDEX ON {self.sql_name} ({', '.join(map(quoted, self._key))})")
+            altered.index(cursor, self.sql_name, self._key)
         return self._find(cursor)
 
     def _columns(self) -> dict[str, ColumnType]:
@@ -363,6 +363,8 @@ class PostgresqlTable:
         if write.old is OldRows.ALL:
             # TRUNCATE would show an empty table to those that read meanwhile
             cursor.execute(f"DELETE FROM {self.sql_name}")
+        if write.key_before:
+            altered.index_anew(cursor, self.sql_name, write.key_before, self._key if self._indexed else ())
         cursor.execute(insert)
 
     def _merge(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Write, insert: str) -> None:

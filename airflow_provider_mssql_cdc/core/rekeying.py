@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.core.feed_choice import by_age
 from airflow_provider_mssql_cdc.core.going_on import as_before, goes_on_with, ids_there, names_before
 from airflow_provider_mssql_cdc.core.key import choose_key, key_ids
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, KeptSchemas
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -148,16 +149,17 @@ def first_anew(
 
 
 def told_of_key(rekeyed: Mapping[str, KeptSchema], now: TableSchema) -> list[str]:
-    """What people are told of sinks that go on by another key.
+    """What people are told of sinks that are loaded anew by another key.
 
     :param rekeyed: what they were loaded with, by shape
     """
     keys: dict[tuple[str, ...], list[str]] = {}
     for shape, then in rekeyed.items():
-        keys.setdefault(then.key, []).append(shape)
+        if SHAPES[shape].has_data:
+            keys.setdefault(then.key, []).append(shape)
     said = ", ".join(now.key)
     return [
-        f"the key was ({', '.join(key)}), and is ({said}): {', '.join(shapes)} go on by it, with a copy of the table"
+        f"the key was ({', '.join(key)}), and is ({said}): a copy of the table loads {', '.join(shapes)} anew by it"
         for key, shapes in keys.items()
     ]
 

@@ -44,12 +44,17 @@ class Copy:
     """Copy the table's rows.
 
     :param after: sink's shape to the position up to which its rows of before are complete; None where there are none
+    :param rekeyed: sinks whose rows of before are those of another key
     """
 
     after: Mapping[str, Position | None]
+    rekeyed: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        said = {shape: _anew(after) for shape, after in self.after.items()}
+        said = {
+            shape: f"again by another key, after {after}" if shape in self.rekeyed else _anew(after)
+            for shape, after in self.after.items()
+        }
         return f"copy {_listed(said, 'for the first time')}"
 
 
@@ -234,7 +239,8 @@ def table_steps(
     copies = {shape: after for shape, after in begins.items() if takes[shape]}
     others = {shape: after for shape, after in begins.items() if not takes[shape]}
     if copies:
-        commits.append(Commit((Copy(copies), Read(dict.fromkeys(copies)))))
+        rekeyed = frozenset(shape for shape in copies if stands[shape].rekeyed)
+        commits.append(Commit((Copy(copies, rekeyed), Read(dict.fromkeys(copies)))))
     if others:
         lost_before = {shape: after for shape, after in others.items() if after is not None}
         commits.append(Commit((Read(dict.fromkeys(others), lost_before),)))

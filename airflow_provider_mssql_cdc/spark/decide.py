@@ -20,7 +20,7 @@ from airflow_provider_mssql_cdc.core.going_on import follows, goes_on_with, ids_
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.rekeying import begins_anew, had
-from airflow_provider_mssql_cdc.core.schema import KeptSchema, KeptSchemas, unknown_schema
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.selection import same_selection
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
@@ -38,13 +38,16 @@ def is_asserted(sink: SinkSpec, marker: Marker | None) -> bool:
     return sink.asserted is not None and (marker is None or marker.asserted != sink.asserted)
 
 
-def rekeyed(table: TableSpec, then: KeptSchema | None) -> Chosen | None:
+def rekeyed(table: TableSpec, marker: Marker | None, kept: KeptSchemas) -> Chosen | None:
     """What a sink has of a table's columns that goes on by another key than that by which it was loaded; None for one
     that does not.
 
-    :param then: what it was loaded with; None where that is not known
+    :param kept: schemas by their hash
     """
-    if not table.rekeys or then is None or not begins_anew(table.schema, then, widens=table.types):
+    if not table.rekeys or marker is None or same_schema(marker.schema_hash, table.schema):
+        return None
+    then = kept(marker.schema_hash)
+    if then is None or not begins_anew(table.schema, then, widens=table.types):
         return None
     return had(Chosen(table.schema, table.selection), then, widens=table.types)
 
@@ -78,7 +81,7 @@ def stand_of(table: TableSpec, sink: SinkSpec, state: State, kept: KeptSchemas =
             table=str(table.name),
             advice=RESET_ADVICE,
         )
-    return Stand(marker.position, rekeyed=rekeyed(table, kept(marker.schema_hash)) is not None)
+    return Stand(marker.position, rekeyed=rekeyed(table, marker, kept) is not None)
 
 
 def table_of(table: TableSpec, markers: Sequence[Marker | None]) -> TableSpec:
@@ -245,7 +248,7 @@ def check_origin(
     if is_grown_from(table, sink, marker):
         return
     then = kept(marker.schema_hash)
-    has = rekeyed(table, then)
+    has = rekeyed(table, marker, kept)
     goes_on = has is not None or follows(table.schema, marker.schema_hash, then, widens=table.types)
     if not goes_on:
         now = TableSchema(table.feed.columns, table.schema.key)

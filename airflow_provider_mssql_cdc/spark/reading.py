@@ -53,6 +53,7 @@ class Reading:
         self.staged: Staged | None = None
         self._all_staged: list[tuple[list[Window], Staged]] = []
         self._before_images = False
+        self._before_copy: dict[Window, Staged | None] = {}
         # what was seen of positions that the load stands on; if the database is restored, they belie what was read
         of_cut = job.witness if job.witness is not None and isinstance(job.witness.lsn, table.feed.POSITION) else None
         self._witnesses: dict[Position, Witness] = {of_cut.lsn: of_cut} if of_cut else {}
@@ -199,6 +200,21 @@ class Reading:
         self.check_reached(state, max(window.upto for window in windows))
         self.check_not_restored(state.lineage)
         return self.staged
+
+    def before_copy(self, window: Window) -> Staged | None:
+        """What happened between a target's position and the low of the copy; None where it can no longer be read.
+
+        :raises MsSqlCdcError: as ``stage``
+        """
+        if window.is_empty or is_gap(window.after, self.readable_from):
+            return None
+        if window not in self._before_copy:
+            events, number = self.staged, len(self._all_staged)
+            found = self.stage([window], before_images=True)
+            # windows are taken from the copy's events, the last that were staged
+            self.staged, self._all_staged = events, [self._all_staged[number], *self._all_staged[:number]]
+            self._before_copy[window] = None if is_gap(window.after, self.readable_from) else found
+        return self._before_copy[window]
 
     def holds(self, window: Window, *, before_images: bool) -> bool:
         """Whether all of a window was staged.

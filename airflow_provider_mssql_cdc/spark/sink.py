@@ -34,6 +34,7 @@ from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.sink_columns import SinkColumns
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
+from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, State, TargetTable, Write, with_nulls
 
 log = logging.getLogger(__name__)
@@ -164,7 +165,7 @@ class Sink:
             assert todo.window is not None
             staged = reading.staged
             assert staged is not None
-            gaps = self._gaps(state, window, todo)
+            gaps = self._gaps(state, window, todo, reading)
             target_rows = self.target.rows_of(state, lambda: self.rows.looked_up(window, staged))
             target_rows = with_nulls(target_rows, added)
             if reading.copy is None:
@@ -177,7 +178,9 @@ class Sink:
             known_at, anew = witness.time if witness else None, todo.lost_after is not None
             copy = reading.copy if todo.window is None else None
             before = self.columns.key_before(state.marker) if anew else None
-            begun = Beginning(window, reading.staged, copy, anew, known_at, before, tuple(c.name for c in added))
+            lacked = tuple(column.name for column in added)
+            missed = self._missed(window, reading, state, todo)
+            begun = Beginning(window, reading.staged, copy, anew, known_at, before, lacked, missed)
             write = self.rows.first(begun, target_rows)
         before = self.columns.key_before(state.marker)
         return dataclasses.replace(self.rows.laid_out(write, layout), adds=added, key_before=before or ())
@@ -200,7 +203,7 @@ class Sink:
             window_after=None if todo.window is None else window.after,
             events={**events, "copied": copied},
             spec_id=self._job.id,
-            gaps=self._gaps(state, window, todo),
+            gaps=self._gaps(state, window, todo, reading),
             asserted=self.spec.asserted or (state.marker.asserted if state.marker else None),
             history=self.spec.history,
             selection_hash=self._table.selection.hash,
@@ -336,7 +339,16 @@ class Sink:
             "loads.",
         )
 
-    def _gaps(self, state: State, window: Window, todo: SinkSteps) -> tuple[Gap, ...]:
+    def _missed(self, window: Window, reading: Reading, state: State, todo: SinkSteps) -> tuple[Window, Staged] | None:
+        """What happened before the copy with which a history begins anew by another key, where it can be read."""
+        is_rekeyed = self.rows.facts.takes_history and self.columns.key_before(state.marker) is not None
+        if todo.lost_after is None or reading.copy is None or not is_rekeyed or window.after < todo.lost_after:
+            return None
+        missed = Window(todo.lost_after, window.after)
+        staged = reading.before_copy(missed)
+        return None if staged is None else (missed, staged)
+
+    def _gaps(self, state: State, window: Window, todo: SinkSteps, reading: Reading) -> tuple[Gap, ...]:
         """What the sink lacks: what it lacked before, and what is lost between that and a new copy."""
         if todo.window is not None:
             # by another key images of before tell nothing of its rows
@@ -345,6 +357,8 @@ class Sink:
         if todo.lost_after is None:
             return ()
         lost = todo.lost_after
+        if self._missed(window, reading, state, todo) is not None:
+            return (*state.gaps, Gap(window.after, window.after))
         self._warn(f"{self.spec.name}: the changes from {lost} to {window.after} are lost; loaded anew from there")
         return self.rows.lacks(state.gaps, lost, window)
 

@@ -70,12 +70,11 @@ class SinkColumns:
 
     def rekeyed(self, marker: Marker | None) -> Chosen | None:
         """What the target has that goes on by another key than that by which it was loaded; None where it does not."""
-        return rekeyed(self._rows.table.spec, self.kept(marker.schema_hash)) if marker is not None else None
+        return rekeyed(self._rows.table.spec, marker, self.kept)
 
     def key_before(self, marker: Marker | None) -> tuple[str, ...] | None:
         """The target columns of the key by which it was loaded, of one that goes on by another; else None."""
-        then = self.kept(marker.schema_hash) if marker is not None else None
-        if then is None or self.rekeyed(marker) is None:
+        if marker is None or self.rekeyed(marker) is None or (then := self.kept(marker.schema_hash)) is None:
             return None
         spec = self._rows.table.spec
         found = {column.column_id: spec.selection.name_of(column) for column in spec.schema.loaded}

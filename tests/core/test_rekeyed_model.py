@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from tests.support.spark.rekeyed import Version, marked_by, version, versions_by
 
 LOW = "5"
-ROWS = st.fixed_dictionaries({"id": st.integers(1, 4), "code": st.sampled_from(["a", "b", "c", None]), "v": st.booleans()})
+ROWS = st.fixed_dictionaries(
+    {"id": st.integers(1, 4), "code": st.sampled_from(["a", "b", "c", None]), "v": st.booleans()}
+)
 
 
 def unique(rows, *key):

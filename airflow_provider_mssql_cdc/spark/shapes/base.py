@@ -36,6 +36,7 @@ class Beginning:
     :param known_at: time of the window's end by the server's clock
     :param key_before: columns of the key by which these are told apart, where that was another one; else None
     :param added: columns that they lack
+    :param missed: a window between their position and the copy, for a history by another key; None where it is lost
     """
 
     window: Window
@@ -45,6 +46,7 @@ class Beginning:
     known_at: datetime.datetime | None = None
     key_before: tuple[str, ...] | None = None
     added: tuple[str, ...] = ()
+    missed: tuple[Window, Staged] | None = None
 
 
 @dataclass(frozen=True, slots=True)

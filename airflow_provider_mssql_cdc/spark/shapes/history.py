@@ -80,10 +80,12 @@ class History(SinkRows):
         check_history_key(spec.name, self.sink.history, key=spec.schema.key, unique=spec.unique_key)
 
     def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
-        """The table's rows at the copy's low as ``R``, and the events since."""
+        """The table's rows at the copy's low as ``R``, and the events since; before them those that were missed."""
         names = [*(column(target.name) for target in self.columns(layout=1)), F.col(TRAN_ID)]
         window, staged, copy = begun.window, begun.staged, begun.copy
         parts = []
+        if begun.missed is not None:
+            parts.append(self.rows(*begun.missed, None).select(*names))
         if copy is not None and self.takes_copy:
             copied = self.table.copied(copy, staged, window)
             at_low = [copied.stay]

@@ -1,0 +1,171 @@
+"""Sinks that were loaded by another key than that of now: under ``evolve`` they go on by it, with a copy."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.checkpoint import SinkState
+from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, SchemaChangedError, SelectionError
+from airflow_provider_mssql_cdc.core.feed import FeedRef, Probe
+from airflow_provider_mssql_cdc.core.going_on import as_before
+from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.plan import table_spec
+from airflow_provider_mssql_cdc.core.rekeying import begins_anew, had
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.schema_sight import SeenSchema
+from airflow_provider_mssql_cdc.core.selection import Selection
+from airflow_provider_mssql_cdc.core.spec import Chosen
+from airflow_provider_mssql_cdc.core.steps import Stand, checkpoint_steps, table_steps
+from airflow_provider_mssql_cdc.core.table import Column, TableSchema
+from tests.core.test_plan import IDENTITY, OPTIONS, instance, lsn, verdict
+from tests.support.core.states import checkpoint_of
+
+DAY = datetime.datetime(2026, 3, 1)
+ID, CODE = Column(1, 1, "id", "int", 4, 10, nullable=False), Column(2, 2, "code", "varchar", 9)
+NOTE, SKU = Column(3, 3, "note", "int", 4, 10), Column(4, 4, "sku", "int", 4, 10, nullable=False)
+THEN = TableSchema((ID, CODE, NOTE), ("id",))
+KEPT = {THEN.hash: KeptSchema.of(THEN)}
+SHAPES = ("mirror", "history", "scd2", "transactions")
+EVOLVE = dataclasses.replace(OPTIONS, shapes=SHAPES, on_schema_change="evolve")
+
+
+def of_now(*columns: Column, key=("code",), **fields):
+    return instance(columns=columns or (ID, CODE, NOTE), **{"index_key": key, "primary_key": key, **fields})
+
+
+def stored(schema=THEN, shapes=SHAPES, position=50, of=None, **fields):
+    state = SinkState(lsn(position), lsn(position), Witness(lsn(50), DAY))
+    feed = FeedRef.of(of or of_now())
+    return checkpoint_of(IDENTITY, dict.fromkeys(shapes, state), feed, schema.hash, **fields)
+
+
+def planned(candidate, options=EVOLVE, cut=90, newest=None):
+    probe = Probe(lsn(cut), newest or {}, {candidate.feed.object_id: candidate.feed.readable_from})
+    spec = table_spec(candidate, options)
+    return spec, checkpoint_steps(spec, probe, lsn(cut))
+
+
+def test_each_sink_with_rows_begins_anew_and_transactions_go_on():
+    found = verdict(stored(), [of_now()], options=EVOLVE, kept=KEPT.get)
+    assert found.failed == {}
+    assert (
+        "the key was (id), and is (code): a copy of the table loads mirror, history, scd2 anew by it" in found.warnings
+    )
+    spec, steps = planned(found, newest={"sales_orders": lsn(80)})
+    assert spec.schema == dataclasses.replace(THEN, key=("code",))
+    assert [sink.rekeyed for sink in spec.sinks] == [True] * 4
+    assert steps.copies == dict.fromkeys(SHAPES[:3], lsn(50))
+    assert {shape: (window.after, window.upto) for shape, window in steps.windows.items()} == {
+        "transactions": (lsn(50), lsn(90))
+    }
+    assert next(str(commit) for commit in steps.commits).startswith(
+        f"copy mirror again by another key, after {lsn(50)}, "
+    )
+
+
+@pytest.mark.parametrize("how", ["fail", "warn", "propose"])
+def test_else_it_fails_and_says_what_to_do(how):
+    options = dataclasses.replace(EVOLVE, on_schema_change=how)
+    with pytest.raises(SchemaChangedError, match=r"the key was \(id\), and is \(code\)[^$]*on_schema_change=.evolve"):
+        verdict(stored(), [of_now()], options=options, kept=KEPT.get)
+
+
+def test_one_that_has_it_by_its_marker_goes_on_and_one_that_was_rolled_back_begins_anew():
+    spec, _ = planned(verdict(stored(), [of_now()], options=EVOLVE, kept=KEPT.get))
+    stands = {"mirror": Stand(lsn(70)), "history": Stand(lsn(90), rekeyed=True), "scd2": Stand(lsn(50), rekeyed=True)}
+    steps = table_steps(spec, stands, cut=lsn(90), readable_from=lsn(9))
+    assert steps.copies == {"history": lsn(90), "scd2": lsn(50)}
+    assert {shape: window.after for shape, window in steps.windows.items()} == {"mirror": lsn(70)}
+
+
+def test_what_is_lost_meanwhile_keeps_nobody_from_the_copy():
+    """SQL Server lets nobody change a key that change data capture uses: it is off meanwhile."""
+    anew = of_now(object_id=12, day=2, min_lsn=60)
+    gone = stored(of=instance())
+    reset = dataclasses.replace(
+        gone, sinks={shape: dataclasses.replace(sink, feed=None) for shape, sink in gone.sinks.items()}
+    )
+    found = verdict(reset, [anew], options=EVOLVE, kept=KEPT.get)
+    _, steps = planned(found)
+    assert steps.begins == dict.fromkeys(SHAPES, lsn(50))
+    assert found.failed == {}
+
+
+def test_the_entry_names_another_one():
+    then, bare = dataclasses.replace(THEN, key=("id",)), of_now(key=(), index_key=(), primary_key=())
+    options = dataclasses.replace(EVOLVE, shapes=("mirror", "history"))
+    before = stored(then, options.shapes, of=bare)
+    assert planned(verdict(before, [bare], options=options, kept=KEPT.get, key=["id"]), options)[1].copies == {}
+    spec, steps = planned(verdict(before, [bare], options=options, kept=KEPT.get, key=["code"]), options)
+    assert (spec.schema.key, spec.unique_key, steps.copies.keys()) == (("code",), False, {"mirror", "history"})
+    with pytest.raises(KeyRequiredError, match="mirror needs a key"):
+        raise verdict(before, [bare], options=options, kept=KEPT.get).failed["mirror"]
+
+
+def test_a_primary_key_that_the_instance_lacks_is_an_event_only():
+    bare = of_now(index_key=(), primary_key=("code",))
+    options = dataclasses.replace(OPTIONS, shapes=("mirror", "history"))
+    for how in ("warn", "evolve"):
+        asked = dataclasses.replace(options, on_schema_change=how)
+        found = verdict(stored(THEN, options.shapes, of=bare), [bare], options=asked, kept=KEPT.get, key=["id"])
+        assert (found.schema, found.unique_key, found.failed) == (THEN, False, {})
+    keyless = dataclasses.replace(THEN, key=())
+    kept = {keyless.hash: KeptSchema.of(keyless)}
+    only = dataclasses.replace(options, shapes=("history",))
+    found = verdict(stored(keyless, ("history",), of=bare), [bare], options=only, kept=kept.get)
+    assert (found.schema.key, found.failed) == ((), {})
+    # of one that is loaded for the first time it is the key
+    assert verdict(None, [bare], options=options, key=["id"]).schema.key == ("code",)
+
+
+def test_a_column_of_the_key_that_has_just_come_comes_with_it():
+    made = of_now(ID, CODE, NOTE, SKU, key=("sku",))
+    seen = SeenSchema("1:x", with_waiting=True, source_object_id=1)
+    spec, steps = planned(verdict(stored(seen_schema=seen), [made], options=EVOLVE, kept=KEPT.get))
+    assert [column.name for column in spec.schema.columns] == ["id", "code", "note", "sku"]
+    assert steps.copies.keys() == {*SHAPES[:3]}
+    waits = stored(seen_schema=seen, waiting_ids=(4,))
+    with pytest.raises(SelectionError, match=r"column sku waits to be asked for.*new_columns=.\"sku\": \"load\""):
+        verdict(waits, [made], options=EVOLVE, kept=KEPT.get)
+    named = dataclasses.replace(EVOLVE, new_columns={"sku": "load"})
+    assert verdict(waits, [made], options=named, kept=KEPT.get).schema.key == ("sku",)
+
+
+def test_the_key_of_before_may_be_gone():
+    gone = dataclasses.replace(ID, dropped=True)
+    made = of_now(gone, CODE, NOTE)
+    spec, steps = planned(verdict(stored(), [made], options=EVOLVE, kept=KEPT.get))
+    assert (spec.schema.kept, spec.schema.key) == (("id",), ("code",))
+    assert steps.copies.keys() == {*SHAPES[:3]}
+    # nor does an instance have it that is made since
+    seen = SeenSchema("1:x", with_waiting=True, source_object_id=1)
+    absent = of_now(CODE, NOTE)
+    spec, _ = planned(verdict(stored(seen_schema=seen), [absent], options=EVOLVE, kept=KEPT.get))
+    assert (spec.schema.kept, [c.absent for c in spec.schema.columns]) == (("id",), [False, False, True])
+
+
+def test_what_else_has_changed_still_fails_it():
+    longer = dataclasses.replace(NOTE, type="varchar", length=4)
+    with pytest.raises(SchemaChangedError, match="column note was int"):
+        verdict(stored(), [of_now(ID, CODE, longer)], options=EVOLVE, kept=KEPT.get)
+    wider = dataclasses.replace(NOTE, type="bigint", length=8, precision=19)
+    found = verdict(stored(), [of_now(ID, CODE, wider)], options=EVOLVE, kept=KEPT.get)
+    assert found.schema.column("note").type == "bigint"
+    # a name is none of it
+    renamed = dataclasses.replace(ID, name="number")
+    same = verdict(stored(), [of_now(renamed, CODE, NOTE, key=("number",))], options=EVOLVE, kept=KEPT.get)
+    assert not same.rekeyed
+
+
+def test_what_a_sink_had_is_told_by_the_names_of_then():
+    kept = KeptSchema.of(THEN)
+    now = TableSchema((ID, dataclasses.replace(CODE, name="kind", nullable=False), NOTE, SKU), ("sku", "kind"))
+    assert begins_anew(now, kept, widens="fail")
+    assert not begins_anew(now, kept)
+    assert not begins_anew(as_before(now, kept), KeptSchema.of(as_before(now, kept)))
+    found = had(Chosen(now, Selection(renames={"kind": "k"})), kept, widens="fail")
+    assert [column.name for column in found.schema.columns] == ["id", "code", "note"]
+    assert found.selection.renames == {"code": "k"}

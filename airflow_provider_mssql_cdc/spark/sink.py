@@ -192,13 +192,14 @@ class Sink:
         copied = reading.copy.rows_copied if todo.copied and reading.copy else 0
         goes_on = not todo.asserted and (todo.window is not None or self.rows.keeps_rows)
         before = state.marker if goes_on else None
+        missed = self._missed(window, reading, state, todo)
         marker = Marker(
             position=reading.reached(window),
             witness=reading.witness(reading.reached(window)),
             server=source.server,
             database=source.database,
             table=self._table.name,
-            feeds=line_of_feeds(before, FeedRef.of(self._table.feed), window.after),
+            feeds=line_of_feeds(before, FeedRef.of(self._table.feed), (missed[0] if missed else window).after),
             schema_hash=self._table.schema.hash,
             window_after=None if todo.window is None else window.after,
             events={**events, "copied": copied},
@@ -359,7 +360,12 @@ class Sink:
         lost = todo.lost_after
         if self._missed(window, reading, state, todo) is not None:
             return (*state.gaps, Gap(window.after, window.after))
-        self._warn(f"{self.spec.name}: the changes from {lost} to {window.after} are lost; loaded anew from there")
+        if self.columns.key_before(state.marker) is None:
+            self._warn(f"{self.spec.name}: the changes from {lost} to {window.after} are lost; loaded anew from there")
+        elif self.rows.keeps_rows:
+            # a mirror has lost nothing by that
+            what = f"of the changes from {lost} to {window.after} it has the last values alone"
+            self._warn(f"{self.spec.name}: {what}; loaded anew from there by another key")
         return self.rows.lacks(state.gaps, lost, window)
 
     def keep_schema(self, state: State, todo: SinkSteps) -> bool:

@@ -55,7 +55,7 @@ def index_anew(cursor: psycopg.Cursor[Any], table: str, before: Sequence[str], k
         "SELECT i.indexrelid::regclass::text FROM pg_index i WHERE i.indrelid = %s::regclass AND i.indisunique"
         " AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS"
         " (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid) AND"
-        " (SELECT array_agg(a.attname::text ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY k(id, n)"
+        " (SELECT array_agg(a.attname::text ORDER BY k.n) FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(id, n)"
         " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.id) = %s::text[]",
         (table, list(before)),
     ).fetchall()

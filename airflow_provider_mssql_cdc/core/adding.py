@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.choice import check_values, select
+from airflow_provider_mssql_cdc.core.dropping import told_of_gone
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SelectionError, UnsupportedColumnError
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, reaches_back
@@ -37,6 +38,7 @@ class Adding:
     :param waiting: column_ids that are known to wait
     :param source_object_id: of the table that its sinks were loaded from; None where that is not known
     :param keys: by which these were loaded, as ``key_ids`` has them
+    :param gone: names of columns that its sinks have dropped, as the source table has
     """
 
     options: TableOptions
@@ -45,6 +47,7 @@ class Adding:
     waiting: frozenset[int] = frozenset()
     source_object_id: int | None = None
     keys: frozenset[tuple[int, ...]] = frozenset()
+    gone: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -58,11 +61,14 @@ class Adding:
         waiting = frozenset(checkpoint.waiting_ids if checkpoint is not None else ())
         # what came before it was first noted which columns wait was left out on purpose
         waits = waiting.__contains__ if checkpoint is not None and checkpoint.knows_waiting else lambda _: True
+        states = [*states]
         schemas = [kept(state.schema_hash) for state in states if state is not None and state.schema_hash is not None]
         loaded = {c.column_id: c.name for schema in schemas if schema is not None for c in schema.columns}
         seen = checkpoint.seen_schema if checkpoint is not None else None
         object_id = seen.source_object_id if seen is not None else None
-        return cls(options, waits, loaded, waiting, object_id, keys_of(schemas))
+        taken = [each for state in states if state is not None for each in state.taken_told.columns]
+        gone = frozenset(each.dropped for each in taken if each.dropped)
+        return cls(options, waits, loaded, waiting, object_id, keys_of(schemas), gone)
 
     def goes_on(self, feed: Feed, now: TableSchema, sink: SinkState, kept: KeptSchemas) -> bool:
         """Whether a sink can go on by a feed, in the columns that it has.
@@ -110,8 +116,8 @@ class Adding:
 
     def choice(self, schema: TableSchema, feed: Feed) -> Choice:
         """What of a table's rows is loaded with the columns of a schema: what the author says of others waits."""
-        names, has = names_of(feed), {column.name for column in schema.columns}
-        choice = self.options.choice
+        has = {column.name for column in schema.columns if not (column.dropped and column.name in self.gone)}
+        names, choice = [*dict.fromkeys((*names_of(feed), *self.gone))], self.options.choice
         self._check_renamed(feed, choice)
         waiting = {column.name for column in feed.columns if column.column_id in self.waiting}
         check_filtered(feed.source, (waiting - has) & {column_meant(name, names) for name, *_ in choice.where})
@@ -252,8 +258,9 @@ def added_to(
     told = [
         f"column {called[c.column_id]}, which the source table dropped, gets the name {c.name}: another one has its own"
         for c in (wider.schema.columns if wider is not None else ())
-        if c.kept and c.name != called[c.column_id]
+        if c.kept and c.name != called[c.column_id] and not adding.options.drops_columns
     ]
+    told += told_of_gone(feed, adding.gone, adding.options.choice)
     for column in now.columns:
         if column.column_id in known or column.dropped or column.computed:
             continue

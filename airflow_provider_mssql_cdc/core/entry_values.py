@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_mssql_cdc.core.conditions import LISTS, NULLS, OPERATORS, operator_of
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.initial import Initial
-from airflow_provider_mssql_cdc.core.selection import MASKS
+from airflow_provider_mssql_cdc.core.selection import DROP, MASKS
 from airflow_provider_mssql_cdc.core.shapes import DELETES, check_shapes
 from airflow_provider_mssql_cdc.core.target import check_template
 
@@ -35,12 +35,18 @@ INCOMPATIBLE_TYPES = (FAIL, NEW_COLUMN, STRING)
 """What becomes of values whose type the target's column does not hold, after the source's has got another one: the
 table fails, or they go on in a column of their own, or as text."""
 
+KEEP = "keep"
+DROPPED_COLUMNS = (KEEP, DROP)
+"""What becomes of a target's column that the source table has dropped: what was loaded stays, or the target drops it,
+too."""
+
 CHOICES = {
     "on_gap": ON_GAP,
     "on_schema_change": ON_SCHEMA_CHANGE,
     "fill": FILL,
     "history_fill": HISTORY_FILL,
     "incompatible_types": INCOMPATIBLE_TYPES,
+    "dropped_columns": DROPPED_COLUMNS,
 }
 """Those of them that a run has as parameters, too."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.changes import ALL_OLD, DEFAULT, HistoryOptions
+from airflow_provider_mssql_cdc.core.codec import Tagged
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.lineage import Lineage, LogHistory, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, readable_from
@@ -255,3 +256,14 @@ class DdlChange:
     lsn: Position
     time: datetime.datetime | None
     requires_column_update: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedColumn:
+    """A column that the source table has dropped, and the change table has still.
+
+    :param at: the LSN of the DDL, or one behind it where that is not known: what was captured later has no value of it
+    """
+
+    column_id: int
+    at: Annotated[Position, Tagged]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import IntervalError, IntervalNotReachedError, ParameterError
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName
 
 COPY, EARLIEST, LATEST = "copy", "earliest", "latest"
@@ -127,3 +128,15 @@ def _zoned(moment: datetime.datetime) -> datetime.datetime:
     if moment.utcoffset() is None:
         raise ParameterError(f"initial={moment} has no time zone, and CDC is asked in the server's: {_EXPECTED}")
     return moment
+
+
+def check_initial(initial: Initial, shapes: Collection[str]) -> None:
+    """Refuse a beginning without a copy where all shapes begin with one.
+
+    :raises ParameterError: if they do
+    """
+    if not (initial.copies or any(SHAPES[shape].takes_initial for shape in shapes)):
+        takes = " and ".join(name for name, shape in SHAPES.items() if shape.takes_initial)
+        raise ParameterError(
+            f'initial="{initial}" is for {takes}: {" and ".join(sorted(shapes))} begin with a copy of the rows'
+        )

@@ -10,6 +10,7 @@ from airflow_provider_mssql_cdc.core.adding import Adding, added_to, feed_to_loa
 from airflow_provider_mssql_cdc.core.changes import DEFAULT
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
 from airflow_provider_mssql_cdc.core.choice import check_selection, check_values, select
+from airflow_provider_mssql_cdc.core.dropping import told_of_dropped
 from airflow_provider_mssql_cdc.core.exceptions import GapError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import reaches_back, without_lower_bound
@@ -229,9 +230,7 @@ def assess(
     }
     leaves_null = options.loads_new_columns and options.leaves_null
     warnings += told_of_filling(chosen, own, lagging, followed, leaves_null=leaves_null)
-    warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
-    dropped = [column for column in schema.kept if selection.holds(column)]
-    warnings += [f"column {column} is NULL since the source table dropped it" for column in dropped]
+    warnings += told_of_dropped(schema, selection, options, adding.gone)
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
     loaded_names = {c.name for c in schema.loaded if selection.holds(c.name)}
     warnings += [

@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format
 from airflow_provider_mssql_cdc.core.copy_wanted import AUTO, AskedCopy, KnownCopy
 from airflow_provider_mssql_cdc.core.entry_values import CHANGED, FAIL
-from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, Feed, FeedRef
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, DroppedColumn, Feed, FeedRef
 from airflow_provider_mssql_cdc.core.formats import ICEBERG
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.lineage import Witness
@@ -151,6 +151,7 @@ class TableSpec:
     :param widens: targets get the types of columns whose types have changed, where theirs hold them
     :param incompatible: what becomes of a type that theirs do not hold, one of ``INCOMPATIBLE_TYPES``
     :param lacks: what targets will call the columns that the feed does not capture, and that they are to get
+    :param drops: columns that the source table has dropped, which targets are to drop, too; None where they keep them
     :param changes: schema events that are to be written; None where there are none
     :param source_object_id: of the table that its sinks were loaded from, as the checkpoint knows; None where it does
         not
@@ -185,6 +186,7 @@ class TableSpec:
     incompatible: str = FAIL
     lacks: tuple[str, ...] = ()
     rekeys: bool = False
+    drops: tuple[DroppedColumn, ...] | None = None
 
     @property
     def types(self) -> str:

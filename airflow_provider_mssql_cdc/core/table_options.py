@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.entry_values import (
     COPY,
     EVOLVE,
     FAIL,
+    KEEP,
     LOAD,
     NONE,
     OF_ROWS,
@@ -27,7 +28,7 @@ from airflow_provider_mssql_cdc.core.entry_values import (
 )
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.formats import check_format
-from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
+from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial, check_initial
 from airflow_provider_mssql_cdc.core.patterns import TablePattern, parse_pattern
 from airflow_provider_mssql_cdc.core.selection import DROP, HASH
 from airflow_provider_mssql_cdc.core.shapes import HARD, MIRROR, SHAPES
@@ -36,7 +37,7 @@ from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target
 
 
 class TableEntry(TypedDict, total=False):
-    """An entry of ``tables``. The last nine keys have the parameters of the same names as defaults.
+    """An entry of ``tables``. The last keys have the parameters of the same names as defaults.
 
     :param table: a pattern, such as ``sales.people`` or ``sales.*``
     :param columns: to be loaded; by default all
@@ -75,6 +76,7 @@ class TableEntry(TypedDict, total=False):
     history_fill: str
     widen_list: bool
     incompatible_types: str
+    dropped_columns: str
     propose_timeout: float | datetime.timedelta | None
     allow_masked: bool
     initial: str | datetime.datetime
@@ -130,6 +132,7 @@ class TableOptions:
     :param history_fill: one of ``HISTORY_FILL``
     :param widen_list: make a capture instance also beside one that leaves out columns on purpose
     :param incompatible_types: one of ``INCOMPATIBLE_TYPES``
+    :param dropped_columns: one of ``DROPPED_COLUMNS``
     :param propose_timeout: how long people have to make a capture instance that is proposed; None for ever
     """
 
@@ -153,6 +156,7 @@ class TableOptions:
     history_fill: str = CHANGED
     widen_list: bool = False
     incompatible_types: str = FAIL
+    dropped_columns: str = KEEP
 
     def target_tables(self, source: TableName) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The tables that loads of a source table make, or may make: what each holds, and its name."""
@@ -179,6 +183,11 @@ class TableOptions:
     def follows_types(self) -> str:
         """Where targets follow types that have changed, what becomes of one that their columns do not hold; else ''."""
         return self.incompatible_types if self.loads_new_columns else ""
+
+    @property
+    def drops_columns(self) -> bool:
+        """Whether targets drop a column that the source table has dropped."""
+        return self.loads_new_columns and self.dropped_columns == DROP
 
     def takes(self, column: str, columns: Sequence[str]) -> bool | None:
         """Whether the author says that a new column is loaded; None where it follows from when it came.
@@ -222,18 +231,6 @@ class TableOptions:
                 'new_columns={"email2": "load"}'
             )
         return self
-
-
-def check_initial(initial: Initial, shapes: Collection[str]) -> None:
-    """Refuse a beginning without a copy where all shapes begin with one.
-
-    :raises ParameterError: if they do
-    """
-    if not (initial.copies or any(SHAPES[shape].takes_initial for shape in shapes)):
-        takes = " and ".join(name for name, shape in SHAPES.items() if shape.takes_initial)
-        raise ParameterError(
-            f'initial="{initial}" is for {takes}: {" and ".join(sorted(shapes))} begin with a copy of the rows'
-        )
 
 
 def check_partitions(history_form: str, shapes: Iterable[str], partition_by: object) -> None:

@@ -9,29 +9,31 @@ from typing import Annotated, Any
 
 from airflow_provider_mssql_cdc.core.codec import Tagged
 from airflow_provider_mssql_cdc.core.position import Position
-from airflow_provider_mssql_cdc.core.schema_diff import ADD_COLUMN, ALTER_TYPE
+from airflow_provider_mssql_cdc.core.schema_diff import ADD_COLUMN, ALTER_TYPE, DROP_COLUMN
 
-READ, FILLING, FILLED, ANEW = "read", "filling", "filled", "anew"
+READ, FILLING, FILLED, ANEW, DROPPED = "read", "filling", "filled", "anew", "dropped"
 """How far a sink is with a change: it reads the column, and nothing fills its values of before; a copy is to fill
-them; has done so; the target was loaded anew since, and lacks nothing of it."""
+them; has done so; the target was loaded anew since, and lacks nothing of it; the target has dropped the column."""
 
 _SAID = {
     READ: "is read",
     FILLING: "is read, and the values of before are being filled",
     FILLED: "is filled",
     ANEW: "the target was loaded anew",
+    DROPPED: "is dropped",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class TakenColumn:
-    """A column that a target has taken since its first load.
+    """A column that a target has taken, or dropped, since its first load.
 
     :param column_id: of the source table
     :param after: what happened behind this position is read with it, and what happened before without it
     :param since: no DDL up to here is a reason for it
     :param altered: the target had it, and its values have altered with its type; else the target had lacked it
     :param filled: the position as of which its values of before were filled; None while they are not
+    :param dropped: the name of one that the target has dropped, behind ``after``; '' of one that it has taken
     """
 
     column_id: int
@@ -39,6 +41,7 @@ class TakenColumn:
     since: Annotated[Position, Tagged]
     altered: bool = False
     filled: Annotated[Position | None, Tagged] = None
+    dropped: str = ""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -66,7 +69,7 @@ def taken_by(columns: tuple[TakenColumn, ...], *, fills: bool) -> TakenBySink:
 
     :param fills: whether copies fill what it lacks
     """
-    return TakenBySink(columns, fills and any(column.filled is None for column in columns))
+    return TakenBySink(columns, fills and any(column.filled is None and not column.dropped for column in columns))
 
 
 def with_taken(
@@ -92,7 +95,7 @@ def with_taken(
     if filled is None:
         return (*before, *taken)
     return tuple(
-        column if column.filled is not None else dataclasses.replace(column, filled=filled)
+        column if column.filled is not None or column.dropped else dataclasses.replace(column, filled=filled)
         for column in (*before, *taken)
     )
 
@@ -138,6 +141,8 @@ def step_of(shape: str, sink: TakenBySink, change: Mapping[str, Any], places: Co
     taken = _of_change(change, last, sink.columns)
     if taken is None:
         return None
+    if taken.dropped:
+        return SinkStep(shape, taken.column_id, DROPPED)
     filled = taken.filled.sort_key if taken.filled is not None else None
     state = FILLED if filled is not None else FILLING if sink.fills else READ
     if not taken.altered:
@@ -155,6 +160,10 @@ def _of_change(change: Mapping[str, Any], last: str | int, columns: Sequence[Tak
     """The taking that a change is the reason for."""
     for column in reversed(columns):
         if column.column_id == change.get("column_id"):
+            if column.dropped:
+                if change.get("kind") == DROP_COLUMN:
+                    return column
+                continue
             if change.get("kind") == ADD_COLUMN and not column.altered:
                 return column
             if change.get("kind") == ALTER_TYPE and column.altered and column.since.sort_key < last:  # type: ignore[operator]

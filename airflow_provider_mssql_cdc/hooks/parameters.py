@@ -27,6 +27,7 @@ LOAD_ONLY = frozenset(
         "history_fill",
         "widen_list",
         "incompatible_types",
+        "dropped_columns",
         "propose_timeout",
         "admin_conn_id",
         "enable_lock_timeout",

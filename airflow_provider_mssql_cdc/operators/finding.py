@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     TableNotFoundError,
     TargetError,
 )
-from airflow_provider_mssql_cdc.core.feed import Feed, Probe
+from airflow_provider_mssql_cdc.core.feed import DroppedColumn, Feed, Probe
 from airflow_provider_mssql_cdc.core.lag import Lag
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.patterns import matches, parse_pattern
@@ -91,6 +91,7 @@ class RunPlan:
         and are still to be written
     :param new_instances: that are to be made
     :param proposed: what people are told of those that they are to make, of each table of which that is known
+    :param drops: columns that source tables have dropped, of those whose targets are to drop them, too; by feed
     :param refused: why no copy is asked for, though the run's params name some
     :param small: it has no more change rows than the request calls few, and nothing to copy
     """
@@ -132,6 +133,7 @@ class RunPlan:
     gone: dict[TableName, SchemaEvent | None] = field(default_factory=dict)
     new_instances: dict[TableName, NewInstance] = field(default_factory=dict)
     proposed: dict[TableName, tuple[Proposal, ...]] = field(default_factory=dict)
+    drops: dict[str, tuple[DroppedColumn, ...]] = field(default_factory=dict)
 
     def identity(self, name: TableName) -> Identity:
         """The identity of a table's checkpoint."""

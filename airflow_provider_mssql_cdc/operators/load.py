@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
 from airflow_provider_mssql_cdc.core.copy_wanted import ISOLATIONS
 from airflow_provider_mssql_cdc.core.entry_values import CHOICES, read_timeout
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
-from airflow_provider_mssql_cdc.core.initial import COPY, WITH_COPY, Initial
+from airflow_provider_mssql_cdc.core.initial import COPY, WITH_COPY, Initial, check_initial
 from airflow_provider_mssql_cdc.core.interval import Edge, check_edges, edges
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.selection import salt_check
@@ -22,7 +22,6 @@ from airflow_provider_mssql_cdc.core.table_options import (
     TableEntry,
     TableOptions,
     check_entries,
-    check_initial,
     is_said,
     read_entries,
     shapes_said,
@@ -83,6 +82,8 @@ class MsSqlCdcLoadOperator(LoadRun):
         something else), ``all`` or ``none``
     :param incompatible_types: what becomes of a type that they do not hold: ``fail``, ``new_column`` (its values go
         into a column of their own beside the old one), or ``string`` (they go on as text, in one where it is no text)
+    :param dropped_columns: ``keep`` (what they have of a column that the source drops stays, NULL from there on) or
+        ``drop`` (they drop it, too, at the DDL)
     :param widen_list: ``evolve`` makes an instance beside one that leaves out columns on purpose, too
     :param propose_timeout: how long a person has to run what ``propose`` tells, from the first run that told it on
         (seconds or timedelta); then the table fails until it was run. None waits for ever
@@ -173,6 +174,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         history_fill: Literal["changed", "all", "none"] = "changed",
         widen_list: bool = False,
         incompatible_types: Literal["fail", "new_column", "string"] = "fail",
+        dropped_columns: Literal["keep", "drop"] = "keep",
         propose_timeout: datetime.timedelta | float | None = None,
         admin_conn_id: str | None = None,
         enable_lock_timeout: datetime.timedelta | float = 5.0,
@@ -243,7 +245,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         self.allow_masked, self.on_disabled = allow_masked, on_disabled
         self.on_gap, self.on_schema_change, self.widen_list = on_gap, on_schema_change, widen_list
         self.fill, self.history_fill, self.incompatible_types = fill, history_fill, incompatible_types
-        self.propose_timeout = propose_timeout
+        self.propose_timeout, self.dropped_columns = propose_timeout, dropped_columns
         self.admin_conn_id, self.enable_lock_timeout = admin_conn_id, seconds(enable_lock_timeout) or 0.0
         self.server_timezone = server_timezone
         self.max_transactions, self.max_rows = max_transactions, max_rows
@@ -370,6 +372,7 @@ class MsSqlCdcLoadOperator(LoadRun):
             history_fill=self.history_fill,
             widen_list=self.widen_list,
             incompatible_types=self.incompatible_types,
+            dropped_columns=self.dropped_columns,
             propose_timeout=read_timeout("propose_timeout", self.propose_timeout),
             deletes=self.deletes,
             history=HistoryOptions(self.changes, self.history_form, self.operations),

@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary, row
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators.copy_events import all_untold, copy_events, said
 from airflow_provider_mssql_cdc.operators.copying import how_far
+from airflow_provider_mssql_cdc.operators.dropping import passes_drop
 from airflow_provider_mssql_cdc.operators.evolving import add_proposals, proposal_events
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.gone import add_gone, rows_of_gone
@@ -111,7 +112,8 @@ class Outcome:
             if (stored := plan.checkpoints[name]) is not None:
                 shapes = plan.options[name].shapes
                 # else the sensor would go on calling for a run because of the new instance
-                if stored.feeds(shapes) != moved.feeds(shapes) or is_stale(stored, now, plan.retention):
+                must = stored.feeds(shapes) != moved.feeds(shapes) or passes_drop(plan, name, moved)
+                if must or is_stale(stored, now, plan.retention):
                     written[name] = moved
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(plan.identity(table.name))

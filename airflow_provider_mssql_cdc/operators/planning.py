@@ -44,6 +44,7 @@ from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.beginning import begins, leave_for_later, place_all
 from airflow_provider_mssql_cdc.operators.copying import asked_now, known_copy
+from airflow_provider_mssql_cdc.operators.dropping import cut_at_drops, see_drops
 from airflow_provider_mssql_cdc.operators.evolving import ask_for_instance
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
@@ -110,7 +111,9 @@ def _plan_source(
     if cut is None:
         return None
     newest, options = cut, place_all(plan, candidates, source, probe, request.server_timezone)
+    see_drops(plan, candidates, ddl)
     admitted = _limited(source, candidates, probe, request, cut, begins(candidates, options, probe, cut))
+    admitted = cut_at_drops(plan, candidates, probe, admitted)
     if admitted < cut:
         log.info("limited to %s of %s", admitted, cut)
         probe = source.probe(positions, status=status, upto=admitted, witnesses=witnesses(plan))
@@ -378,6 +381,7 @@ def _decide(
                     waiting_ids=plan.sights[name].waiting_ids,
                     knows_waiting=checkpoint is not None and checkpoint.knows_waiting,
                     changes=changes_to_write(plan, name, candidate.lagging),
+                    drops=plan.drops.get(one.feed.name),
                 )
                 for one in each
             )

@@ -28,6 +28,7 @@ from airflow_provider_mssql_cdc.core.waiting import known_waiting
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.decide import SAME_AGAIN
+from airflow_provider_mssql_cdc.spark.dropping import shrunk
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.marked_columns import begins_with, columns_of, loaded_with, unfilled_of
 from airflow_provider_mssql_cdc.spark.notes import Notes, merged
@@ -43,19 +44,25 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
 
     :param load: of all of them, with the table's columns
     """
-    marked, whole = load.marked(), Chosen(table.schema, table.selection)
+    planned, marked = table.schema, load.marked()
+    small = shrunk(job, table, parts, marked, load.staging_path)
+    if small.table is not table:
+        table = small.table
+        load = TableLoad(job, table, parts)
+        marked = load.marked()
+    whole = Chosen(table.schema, table.selection)
     were = loaded_with(marked)
     loaded = [*were.values()]
     there = {column.column_id for column in (*table.feed.columns, *table.feed.others)}
     waiting = known_waiting(table, [marker for _, marker in marked], loaded, there)
     loaded_ids = {column.column_id for schema in loaded for column in schema.columns}
     by_markers = {*waiting, *(table.unnamed_ids if loaded else ())}.difference(table.waiting_ids, loaded_ids)
-    owns = columns_of(marked, table)
-    planned, schema = table.schema, held_as(table.schema, [own.schema for own in owns.values()])
-    if schema != planned:
+    owns = columns_of(marked, table) | small.left
+    schema = held_as(table.schema, [own.schema for own in owns.values()])
+    if schema != table.schema:
         # a commit that no checkpoint knows has followed a type that has changed again since
         table = dataclasses.replace(table, schema=schema)
-        whole, owns = Chosen(schema, table.selection), columns_of(marked, table)
+        whole, owns = Chosen(schema, table.selection), columns_of(marked, table) | small.left
     owns |= begins_with(marked, table, by_markers)
     table = dataclasses.replace(table, waiting_ids=waiting)
     ids = {column.column_id for column in table.schema.columns}
@@ -77,6 +84,9 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
         and not (table.fills and any(unfilled_of(table, sink, marker, whole, were) for sink, marker in marked))
     ):
         load = load if load.table == table else TableLoad(job, table, parts)
+        load.notes.failed |= small.notes.failed
+        for text in small.notes.warnings:
+            load.notes.warn(text)
         load.notes.waiting_ids = waiting
         return load
     loads = {}
@@ -86,7 +96,7 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
         else:
             loads[suffix_of(own)] = TableLoad(job, going_on(table, own, tuple(sinks)), parts)
     loads = {suffix: each for suffix, each in loads.items() if each.sinks}
-    return PartedLoad(job, table, loads, owns, parts, planned.hash)
+    return PartedLoad(job, table, loads, owns, parts, planned.hash, small.notes)
 
 
 class PartedLoad:
@@ -96,6 +106,7 @@ class PartedLoad:
     :param loads: of the sinks that have the same columns, by what stands behind the name of the folder of their copies
     :param owns: sinks that do not have the table's columns, by shape
     :param planned: hash of the columns that the plan knows
+    :param notes: of what was done before
     """
 
     def __init__(
@@ -106,10 +117,11 @@ class PartedLoad:
         owns: Mapping[str, Chosen],
         parts: Parts,
         planned: str,
+        notes: Notes,
     ) -> None:
         self._job, self._table, self._loads, self._owns, self._parts = job, table, loads, owns, parts
         self._planned = planned
-        self._notes = Notes()
+        self._notes = notes
         self._notes.waiting_ids = table.waiting_ids
         self._left = table.fills
         self._filled = 0

@@ -55,6 +55,7 @@ PEOPLE: TableEntry = {
     "history_fill": "all",
     "widen_list": True,
     "incompatible_types": "new_column",
+    "dropped_columns": "drop",
     "allow_masked": True,
     "initial": "latest",
 }
@@ -89,6 +90,7 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         "all",
         True,
         "new_column",
+        "drop",
     )
     (alone,) = read_entries({"table": "a"}, salted=False)
     assert alone.options(DEFAULTS) == DEFAULTS
@@ -139,6 +141,10 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         (
             {"table": "t", "incompatible_types": "text"},
             "incompatible_types='text' of t: expected one of 'fail', 'new_column', 'string'",
+        ),
+        (
+            {"table": "t", "dropped_columns": "null"},
+            "dropped_columns='null' of t: expected one of 'keep', 'drop'",
         ),
         ({"table": "t", "fill": "later"}, "fill='later' of t: expected one of 'copy', 'none'"),
         ({"table": "t", "new_columns": "never"}, 'expected "load" or "ask", or column to one of them'),

@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.core.schema_changes import (
     rows_to_add,
     sink_rows_to_add,
 )
-from airflow_provider_mssql_cdc.core.taken import NOTHING_TAKEN, TakenBySink, taken_by, with_taken
+from airflow_provider_mssql_cdc.core.taken import NOTHING_TAKEN, TakenBySink, TakenColumn, taken_by, with_taken
 
 NOON = datetime.datetime(2026, 3, 1, 12)
 
@@ -102,6 +102,23 @@ def test_a_column_that_was_added_is_lacked_from_its_ddl_up_to_where_each_sink_ta
     table.event(80, "ADD_COLUMN", 4)
     table.event(85, "DROP_COLUMN", 3)
     assert table.told() == []
+
+
+def test_one_that_a_target_has_dropped_is_told_once() -> None:
+    table = Table()
+    table.event(10, "ADD_COLUMN", 3)
+    table.take("mirror", 20, 15, lacked=(3,), filled=20)
+    table.told()
+    table.event(30, "DROP_COLUMN", 3)
+    assert table.told() == []
+    columns = (*table.sinks["mirror"].columns, TakenColumn(3, lsn(30), lsn(30), dropped="c3"))
+    table.sinks["mirror"] = taken_by(columns, fills=True)
+    assert table.told() == [("mirror", 3, 1, "dropped", 30, None, None, None)]
+    assert not table.sinks["mirror"].fills
+    # the same name again is another column
+    table.event(40, "ADD_COLUMN", 4)
+    table.take("mirror", 50, 45, lacked=(4,), filled=50)
+    assert table.told() == [("mirror", 4, 1, "filled", 40, 40, 50, 50)]
 
 
 def test_one_that_nothing_fills_is_read_and_may_be_filled_later() -> None:

@@ -424,6 +424,7 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
         "history_fill": "all",
         "widen_list": True,
         "incompatible_types": "string",
+        "dropped_columns": "drop",
         "on_disabled": "skip",
         "max_transactions": 7,
         "max_rows": 8,
@@ -439,6 +440,7 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
     )
     assert (options.fails_on_schema_change, options.leaves_null) == (True, True)
     assert (options.history_fill, options.widen_list, options.incompatible_types) == ("all", True, "string")
+    assert options.dropped_columns == "drop"
     assert (options.partition_by, options.key) == (("bucket(4, id)",), ("id",))
     assert (request.on_disabled, request.max_transactions, request.max_rows) == ("skip", 7, 8)
     assert request.small_window == 9

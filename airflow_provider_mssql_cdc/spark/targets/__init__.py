@@ -130,6 +130,12 @@ class TargetTable(Protocol):
         :raises TargetError: if the table cannot have these
         """
 
+    def drop(self, columns: Sequence[str]) -> None:
+        """Drop columns, now or with the next commit. Those that are not there are dropped already.
+
+        :raises TargetError: if the table cannot lose these; then it has all of them
+        """
+
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema beside the table, or with the table's creation or next commit.
 

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, from_properties, properties
 from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.targets import Opening, State
-from airflow_provider_mssql_cdc.spark.targets.sql import rename, text, widen
+from airflow_provider_mssql_cdc.spark.targets.sql import drop, rename, text, widen
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +104,10 @@ class LakeTable(FileTable, abc.ABC):
         """Rename the columns, one after the other."""
         rename(self._session, self.sql_name, columns, self.name)
         self._note(columns)
+
+    def drop(self, columns: Sequence[str]) -> None:
+        """Drop the columns at once: what was committed before has them in its own versions alone."""
+        drop(self._session, self.sql_name, columns, self.name)
 
     def named(self, rows: DataFrame) -> DataFrame:
         """Rows of the table as it was before columns were renamed here, with the names that these have now."""

@@ -28,8 +28,8 @@ from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
 from airflow_provider_mssql_cdc.spark.targets.sql import quoted
 
 VERSION = 2
-_RENAMING = 3
-"""The version of manifests that rename columns."""
+_RENAMING, _DROPPING = 3, 4
+"""The versions of manifests that rename columns, and that drop some."""
 
 _LOCAL = "file:///"
 MANIFESTS, DATA = "_manifests", "data"
@@ -48,6 +48,7 @@ class Manifest:
     :param marker: None where the commit proves nothing about positions
     :param schema: canonical JSON of the schema that the marker names, where no manifest before has it
     :param renamed: columns of the manifest before that have other names from here on: that one, and the one of here
+    :param dropped: columns of the manifest before that are gone: one of that name is another one
     """
 
     number: int
@@ -59,6 +60,7 @@ class Manifest:
     made_at: float
     schema: str | None = None
     renamed: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 def read_history(session: SparkSession, folder: str, table: str) -> DataFrame:
@@ -108,6 +110,10 @@ class ParquetTable(FileTable):
     def rename(self, columns: Mapping[str, str]) -> None:
         """Read files of before by these names, from the next manifest on."""
         self._note(columns)
+
+    def drop(self, columns: Sequence[str]) -> None:
+        """Leave out the columns, from the next manifest on."""
+        self._dropped |= {*columns}
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the manifest of the next commit that has a marker."""
@@ -162,7 +168,8 @@ class ParquetTable(FileTable):
             done = None
             schema = self._kept if marker is not None else None
             manifest = Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time(), schema)
-            done = self._make(dataclasses.replace(manifest, renamed=tuple(self._renames(known).items())))
+            gone = tuple(name for name, _ in known[-1].columns if name in self._dropped)
+            done = self._make(dataclasses.replace(manifest, renamed=tuple(self._renames(known).items()), dropped=gone))
         finally:
             if done is False:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -188,11 +195,13 @@ class ParquetTable(FileTable):
             raise TargetError(f"{self.name}: Parquet files have neither partition_by nor table_properties.")
         self._path = _path(*self._name)
         self._wider: dict[str, str] = {}
+        self._dropped: set[str] = set()
 
     def _columns(self, manifests: Sequence[Manifest]) -> dict[str, str]:
         """The columns from the next manifest on, each with its type."""
         names = self._renames(manifests)
-        return {names.get(name, name): type_ for name, type_ in manifests[-1].columns} | self._wider
+        has = ((name, type_) for name, type_ in manifests[-1].columns if name not in self._dropped)
+        return {names.get(name, name): type_ for name, type_ in has} | self._wider
 
     def _renames(self, manifests: Sequence[Manifest]) -> dict[str, str]:
         """The columns that get other names with the next manifest: another run may have given them."""
@@ -264,15 +273,16 @@ def _manifests(path: Path) -> list[Manifest]:
     for number, file in enumerate(_listed(path / MANIFESTS)):
         try:
             data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            if data["version"] > _RENAMING:
+            if data["version"] > _DROPPING:
                 raise NewerFormatError(
-                    f"the manifest {file} has version {data['version']}, and this package reads up to {_RENAMING}.",
+                    f"the manifest {file} has version {data['version']}, and this package reads up to {_DROPPING}.",
                     advice="Upgrade airflow-provider-mssql-cdc wherever this task and its Spark jobs run.",
                 )
             marker = from_data(Marker, data["marker"]) if data["marker"] else None
             pairs = {key: tuple(map(tuple, data.get(key, ()))) for key in ("columns", "renamed")}
             known = {field.name: data[field.name] for field in dataclasses.fields(Manifest) if field.name in data}
-            manifest = Manifest(**{**known, **pairs, "marker": marker, "files": tuple(data["files"])})
+            texts = {key: tuple(data.get(key, ())) for key in ("files", "dropped")}
+            manifest = Manifest(**{**known, **pairs, **texts, "marker": marker})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise TargetError(f"{file} is no manifest that can be read: {error!r}.", advice=_RESTORE) from error
         if manifest.number != number:
@@ -303,8 +313,9 @@ def _rows(session: SparkSession, path: Path, manifests: Sequence[Manifest]) -> D
     parts: list[tuple[dict[str, str], list[str]]] = [(called, [])]
     for manifest in reversed(manifests):
         parts[-1][1].extend(no_pattern(f"file://{path / file}") for file in manifest.files)
-        if manifest.renamed:
-            before = {name: name for name, _ in manifests[manifest.predecessor or 0].columns}
+        if manifest.renamed or manifest.dropped:
+            columns = manifests[manifest.predecessor or 0].columns
+            before = {name: name for name, _ in columns if name not in manifest.dropped}
             before |= {new: before.pop(old) for old, new in manifest.renamed if old in before}
             parts.append(({now: before[there] for now, there in parts[-1][0].items() if there in before}, []))
     types = dict(manifests[-1].columns)
@@ -325,6 +336,6 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
     data = {field.name: getattr(manifest, field.name) for field in dataclasses.fields(manifest)}
     return {
         **data,
-        "version": _RENAMING if manifest.renamed else VERSION,
+        "version": _DROPPING if manifest.dropped else _RENAMING if manifest.renamed else VERSION,
         "marker": to_data(manifest.marker) if manifest.marker else None,
     }

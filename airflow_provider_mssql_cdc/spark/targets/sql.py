@@ -190,6 +190,27 @@ def rename(session: SparkSession, target: str, columns: Mapping[str, str], name:
             ) from error
 
 
+def drop(session: SparkSession, target: str, columns: Sequence[str], name: str) -> None:
+    """Drop columns, in one statement, as far as they are there.
+
+    :param target: the table in Spark SQL
+    :param name: the table for people
+    :raises TargetError: if the table cannot lose these
+    """
+    there = session.table(target).columns
+    if not (found := [column for column in columns if column in there]):
+        return
+    try:
+        session.sql(f"ALTER TABLE {target} DROP COLUMNS ({', '.join(map(quoted, found))})").collect()
+    except AnalysisException as error:
+        raise TargetError(
+            f"{name} cannot drop {', '.join(found)}, which the source table has dropped: {str(error).splitlines()[0]}",
+            advice="Where another run has just dropped it, run the task again. A Delta table drops columns once it has "
+            f"the property {COLUMN_MAPPING} = name, which locks out readers that do not know of it (docs: Delta column "
+            'mapping). dropped_columns="keep" leaves the column as it is.',
+        ) from error
+
+
 def different_columns(name: str, difference: Difference, *, is_new: bool = False) -> TargetError:
     """The error of a table whose columns are not the expected ones.
 

@@ -128,6 +128,9 @@ class TargetTable:
     def rename(self, columns: Any) -> None:
         """Here columns are nothing."""
 
+    def drop(self, columns: Any) -> None:
+        """Here columns are nothing."""
+
     def keep_schema(self, schema: KeptSchema) -> bool:
         self.schemas.add(schema.hash)
         return True

@@ -71,9 +71,9 @@ class Group:
                 )
         return position
 
-    def loaded_up_to_now(self, table: TableName) -> None:
-        """Move a checkpoint on, as a load up to now does."""
-        stored, position = self.store.load(self.source.identity(table)), self.source.max_lsn()
+    def loaded_up_to_now(self, table: TableName, upto: Lsn | None = None) -> None:
+        """Move a checkpoint on, as a load up to now does, or up to a position."""
+        stored, position = self.store.load(self.source.identity(table)), upto or self.source.max_lsn()
         assert stored is not None
         with self.source.hook() as hook:
             witness = hook.witness(position)

@@ -64,6 +64,9 @@ class LinesTable:
     def rename(self, columns: Mapping[str, str]) -> None:
         raise NotImplementedError
 
+    def drop(self, columns: Sequence[str]) -> None:
+        raise NotImplementedError
+
     def keep_schema(self, schema: KeptSchema) -> bool:
         return False
 

@@ -23,14 +23,19 @@ def declared(column: TargetColumn) -> str:
     return f'{type_} COLLATE "C"' if column.name == "_lsn" else type_
 
 
-def add(cursor: psycopg.Cursor[Any], table: str, columns: Sequence[TargetColumn]) -> None:
-    """Add columns: who reads meanwhile waits for the end of the transaction.
+def add_and_drop(
+    cursor: psycopg.Cursor[Any], table: str, added: Sequence[TargetColumn], dropped: Sequence[str] = ()
+) -> None:
+    """Add columns, and drop those of others that are there: who reads meanwhile waits for the end of the transaction.
 
     :param table: in SQL
+    :raises psycopg.Error: among others where a view shows one of them, which it names; nothing is done with CASCADE
     """
-    if added := ", ".join(f"ADD COLUMN {quoted(column.name)} {declared(column)}" for column in columns):
+    parts = [f"DROP COLUMN IF EXISTS {quoted(name)}" for name in dropped]
+    parts += [f"ADD COLUMN {quoted(column.name)} {declared(column)}" for column in added]
+    if parts:
         cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK_OF_ALTER}'")
-        cursor.execute(f"ALTER TABLE {table} {added}")
+        cursor.execute(f"ALTER TABLE {table} {', '.join(parts)}")
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
 
 

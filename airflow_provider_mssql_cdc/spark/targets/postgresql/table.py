@@ -65,10 +65,10 @@ class PostgresqlTable:
         self._session, self._name, self._spec_id = session, tuple(name), spec_id
         self._key, self._indexed, self._connections = tuple(key), indexed, connections
         self._schema, self._table = self._name[-2:]
-        self._database = Database(database, credentials, self.name)
-        self._sinks = Sinks(self._schema, self.name)
+        self._database, self._sinks = Database(database, credentials, self.name), Sinks(self._schema, self.name)
         self._kept: KeptSchema | None = None
         self._keys: Staging | None = None
+        self._dropped: tuple[str, ...] = ()
 
     @classmethod
     def opened(cls, opening: Opening) -> PostgresqlTable:
@@ -153,6 +153,10 @@ class PostgresqlTable:
     def rename(self, columns: Mapping[str, str]) -> None:
         """Rename the columns, as soon as nobody uses the table."""
         altered.rename(self._database, self.sql_name, columns)
+
+    def drop(self, columns: Sequence[str]) -> None:
+        """Drop the columns in the transaction of the next commit."""
+        self._dropped = tuple(columns)
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the control row with the next commit.
@@ -305,14 +309,13 @@ class PostgresqlTable:
         columns = {name: of_postgresql(type_) for name, type_ in found.items()}
         if foreign := [f"{name} {found[name]}" for name, type_ in columns.items() if type_ is None]:
             raise TargetError(f"{self.name} has columns that no load makes: {', '.join(foreign)}.")
-        return {name: type_ for name, type_ in columns.items() if type_ is not None}
+        return {name: type_ for name, type_ in columns.items() if type_ is not None and name not in self._dropped}
 
     def _find(self, cursor: psycopg.Cursor[Any]) -> int | None:
         return find_table(cursor, self._schema, self._table, self.name)
 
     def _is_empty(self, cursor: psycopg.Cursor[Any]) -> bool:
-        (is_empty,) = only_row(cursor.execute(f"SELECT NOT EXISTS (SELECT FROM {self.sql_name})"))
-        return bool(is_empty)
+        return bool(only_row(cursor.execute(f"SELECT NOT EXISTS (SELECT FROM {self.sql_name})"))[0])
 
     def _apply(self, staging: Staging, state: State, write: Write, marker: Marker | None) -> bool:
         try:
@@ -320,7 +323,7 @@ class PostgresqlTable:
                 if self._has_moved(cursor, state):
                     return False
                 staging.take_sentinel(cursor)
-                altered.add(cursor, self.sql_name, write.adds)
+                altered.add_and_drop(cursor, self.sql_name, write.adds, self._dropped)
                 self._write(cursor, staging, write)
                 self._sinks.committed(
                     cursor,

@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.choice import check_values, select
 from airflow_provider_mssql_cdc.core.dropping import told_of_gone
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SelectionError, UnsupportedColumnError
-from airflow_provider_mssql_cdc.core.feed import Feed, Probe
-from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, reaches_back
+from airflow_provider_mssql_cdc.core.exceptions import SelectionError, UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING, DELTA, POSTGRESQL
 from airflow_provider_mssql_cdc.core.going_on import goes_on_with, ids_there, set_aside
-from airflow_provider_mssql_cdc.core.key import choose_key, keys_of
-from airflow_provider_mssql_cdc.core.position import is_gap
+from airflow_provider_mssql_cdc.core.key import keys_of
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas
 from airflow_provider_mssql_cdc.core.spec import Chosen
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, column_meant
@@ -319,97 +317,3 @@ def _with(
     for shape in adding.options.shapes:
         check_values(name, wide, selection, shape)
     return Chosen(wide, selection)
-
-
-def feed_to_load(
-    name: TableName,
-    feeds: Sequence[Feed],
-    checkpoint: Checkpoint | None,
-    shapes: Collection[str],
-    going_on: Sequence[SinkState],
-    adding: Adding,
-    kept: KeptSchemas,
-    probe: Probe | None = None,
-) -> Feed:
-    """The feed to read: that of ``choose_feed``, or the newer one that has columns which the table's sinks are to get,
-    once it reaches back to all of them.
-
-    No transaction is read from both: a sink goes on behind its position by the other one.
-
-    :param shapes: those that are to be continued
-    :param going_on: all sinks of the table that are loaded, also those that rest: none is left behind
-    :param kept: schemas by their hash
-    :param probe: says how far the feeds reach back now
-    :raises GapError: as ``choose_feed``
-    """
-    feed = choose_feed(name, feeds, checkpoint, shapes, probe)
-    has = {column.column_id for column in feed.columns}
-    for newer in by_age(feeds):
-        if newer is feed or not going_on:
-            break
-        if _adds(newer, has, adding) and not _held_back(name, newer, feed, going_on, adding, kept, probe):
-            return newer
-    return feed
-
-
-def held_back(
-    name: TableName,
-    feeds: Sequence[Feed],
-    feed: Feed,
-    sinks: Sequence[SinkState],
-    adding: Adding,
-    kept: KeptSchemas,
-    probe: Probe,
-) -> list[str]:
-    """Why newer feeds are not read yet, or cannot be, which have columns that sinks are to get.
-
-    :param feed: that is read
-    :param sinks: that are loaded
-    """
-    has, told = {column.column_id for column in feed.columns}, []
-    for newer in by_age(feeds):
-        if newer is feed:
-            break
-        if columns := _adds(newer, has, adding):
-            why = _held_back(name, newer, feed, sinks, adding, kept, probe)
-            told.append(f"{newer} has {', '.join(columns)}, and is not read: {why}")
-    return told
-
-
-def _adds(feed: Feed, has: Collection[int], adding: Adding) -> list[str]:
-    """The columns of a feed that sinks are to get, and that another one lacks."""
-    names = names_of(feed)
-    return [c.name for c in feed.columns if c.column_id not in has and adding.wants(c, names)]
-
-
-def _held_back(
-    name: TableName,
-    feed: Feed,
-    before: Feed,
-    sinks: Iterable[SinkState],
-    adding: Adding,
-    kept: KeptSchemas,
-    probe: Probe | None,
-) -> str | None:
-    """Why sinks cannot go on by a feed in the columns that they have; None where all can.
-
-    :param before: by which they would go on else: one that has a gap there, too, is not held back if a copy closes it
-    """
-    try:
-        key, _ = choose_key(name, feed, adding.options.key, adding.keys)
-    except MsSqlCdcError as error:
-        return error.message
-    now, readable_from = TableSchema(feed.columns, key), reaches_back(feed, probe)
-    closes, lost_before = adding.options.copies_on_gap, reaches_back(before, probe)
-    for sink in sinks:
-        if readable_from is None:
-            return "nothing of it is captured yet"
-        fits = isinstance(sink.position, feed.POSITION)
-        copied = fits and closes and lost_before is not None and is_gap(sink.position, lost_before)
-        if not fits or (is_gap(sink.position, readable_from) and not copied):
-            return f"it begins behind {readable_from}, and sinks are at {sink.position}"
-        if sink.schema_hash is None:
-            return "of an asserted position nobody knows with which columns it was loaded"
-        if not adding.goes_on(feed, now, sink, kept):
-            return "its columns, their types or its key are not those that the sinks were loaded with"
-    return None

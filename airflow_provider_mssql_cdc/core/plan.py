@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.adding import Adding, added_to, feed_to_load, held_back, unnamed, widest
+from airflow_provider_mssql_cdc.core.adding import Adding, added_to, unnamed, widest
 from airflow_provider_mssql_cdc.core.changes import DEFAULT
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
 from airflow_provider_mssql_cdc.core.choice import check_selection, check_values, select
@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.core.going_on import ids_there, names_before
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, restored
+from airflow_provider_mssql_cdc.core.newer_feed import feed_to_load, held_back
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
 from airflow_provider_mssql_cdc.core.rekeying import begins_anew, by_other_keys, first_anew, had, rekeys, told_of_key
 from airflow_provider_mssql_cdc.core.resting import Turn

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from typing import Any
 
-from airflow_provider_mssql_cdc.core.adding import Adding, feed_to_load
+from airflow_provider_mssql_cdc.core.adding import Adding
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.copy_wanted import COPY
@@ -24,6 +24,7 @@ from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, vanished
 from airflow_provider_mssql_cdc.core.key import check_kind
 from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.newer_feed import feed_to_load
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     NotYet,

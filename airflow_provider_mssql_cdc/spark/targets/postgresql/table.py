@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.session import target_credentials
-from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, Opening, State, Write
+from airflow_provider_mssql_cdc.spark.targets import Difference, Opening, State, Write
 from airflow_provider_mssql_cdc.spark.targets.postgresql import altered
 from airflow_provider_mssql_cdc.spark.targets.postgresql.catalog import (
     check_encoding,
@@ -30,6 +30,7 @@ from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Datab
 from airflow_provider_mssql_cdc.spark.targets.postgresql.sinks import SINKS, Sinks
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import NUMBER, Staging, drop_old, new_name
 from airflow_provider_mssql_cdc.spark.targets.postgresql.types import ColumnType, equality, of_postgresql, of_spark
+from airflow_provider_mssql_cdc.spark.targets.postgresql.written import put
 
 if TYPE_CHECKING:
     import psycopg
@@ -324,7 +325,7 @@ class PostgresqlTable:
                     return False
                 staging.take_sentinel(cursor)
                 altered.add_and_drop(cursor, self.sql_name, write.adds, self._dropped)
-                self._write(cursor, staging, write)
+                put(cursor, self.name, self.sql_name, staging, write, index=self._key if self._indexed else ())
                 self._sinks.committed(
                     cursor,
                     self._table,
@@ -354,41 +355,6 @@ class PostgresqlTable:
         if state.marker is not None and loaded != self._find(cursor):
             return True
         return bool(version != (state.snapshot or 0) or self._is_empty(cursor) != state.is_empty)
-
-    def _write(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Write) -> None:
-        cursor.execute(f"ANALYZE {staging.sql_name}")
-        names = ", ".join(map(quoted, staging.columns))
-        staged = ", ".join(map(staging.value, staging.columns))
-        insert = f"INSERT INTO {self.sql_name} ({names}) SELECT {staged} FROM {staging.sql_name} s"
-        if write.old is OldRows.OF_KEY:
-            self._merge(cursor, staging, write, insert)
-            return
-        if write.old is OldRows.ALL:
-            # TRUNCATE would show an empty table to those that read meanwhile
-            cursor.execute(f"DELETE FROM {self.sql_name}")
-        if write.key_before:
-            altered.index_anew(cursor, self.sql_name, write.key_before, self._key if self._indexed else ())
-        cursor.execute(insert)
-
-    def _merge(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Write, insert: str) -> None:
-        source = staging.sql_name
-        key = ", ".join(staging.numbered[name] for name in write.key)
-        if cursor.execute(f"SELECT FROM {source} GROUP BY {key} HAVING count(*) > 1 LIMIT 1").fetchone() is not None:
-            raise TargetError(f"{self.name}: several rows of one key were to be merged.")
-        on = " AND ".join(
-            equality(
-                f"t.{quoted(name)}",
-                staging.value(name),
-                staging.columns[name].postgresql,
-                nullable=write.nullable_key,
-            )
-            for name in write.key
-        )
-        gone, stays = "s._op IN ('D', 'B')", "s._op NOT IN ('D', 'B')"
-        put = ", ".join(f"{quoted(name)} = {staging.value(name)}" for name in staging.columns)
-        cursor.execute(f"DELETE FROM {self.sql_name} t USING {source} s WHERE {gone} AND {on}")
-        cursor.execute(f"UPDATE {self.sql_name} t SET {put} FROM {source} s WHERE {stays} AND {on}")
-        cursor.execute(f"{insert} WHERE {stays} AND NOT EXISTS (SELECT FROM {self.sql_name} t WHERE {on})")
 
     def _was_committed(self, staging: Staging) -> bool:
         """Whether the newest commit is the one of this attempt; one that is still going on is waited for."""

@@ -426,6 +426,61 @@ def test_an_instance_is_made_once_and_readable_wherever_the_run_that_makes_it_is
     history.end()
 
 
+@pytest.mark.parametrize("point", _STEPS_OF_MAKING)
+def test_two_dags_that_make_an_instance_at_once_make_one_and_both_go_over_to_it(point: str) -> None:
+    """One is about to make it, or has made it, when the other one does as much."""
+    history = loaded()
+    world, source = history.world, history.world.source
+    other = world.beside()
+    assert other.load() == {}
+    source.alter(random.Random(1), "a", "add")
+    source.capture()
+    come = world.at
+
+    def at(here: str) -> None:
+        if here == point:
+            world.at = come  # type: ignore[method-assign]
+            assert other.load() == {}
+        come(here)
+
+    world.at = at  # type: ignore[method-assign]
+    assert world.load() == {}
+    assert world.at == come
+    assert [(i.name, i.is_readable) for i in source.alive("a")] == [("dbo_a", True), ("dbo_a__mc2", True)]  # type: ignore[attr-defined]
+    for each in (other, world):
+        for _ in range(2):
+            history.change(8)
+            source.capture()
+            assert each.load() == {}
+        assert each.wrong == []
+        for shape in each.shapes:
+            assert {c.column_id for c in shown(each, "a", shape)} == {1, 2, 3, 4}
+    history.end()
+
+
+def test_three_columns_come_in_three_runs_beside_an_instance_that_was_made_by_hand() -> None:
+    """The place beside it is taken until the older one is dropped, which has none of them."""
+    history = loaded()
+    world, source = history.world, history.world.source
+    source.alter(random.Random(1), "a", "add")
+    source.enable("a")
+    for _ in range(2):
+        history.change(8)
+        source.capture()
+        assert history.load({}) == {}
+        source.alter(random.Random(1), "a", "add")
+        source.capture()
+        assert history.load({}) == {}
+    assert [i.name for i in source.alive("a")] == ["dbo_a", "dbo_a_2"]
+    for shape in world.shapes:
+        assert {c.column_id for c in shown(world, "a", shape)} == {1, 2, 3, 4}
+    history.no_commit_was_wrong()
+    history.make_room()
+    history.end()
+    for shape in world.shapes:
+        assert {c.column_id for c in shown(world, "a", shape)} == {1, 2, 3, 4, 5, 6}
+
+
 def test_an_instance_that_is_not_wanted_any_more_is_forgotten() -> None:
     history = loaded()
     world, source = history.world, history.world.source

@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
 from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
+from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.operators import checkpoints
 from airflow_provider_mssql_cdc.operators.evolving import forget_unwanted, make_instances
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
@@ -34,7 +35,7 @@ from tests.support.faults.evolving_source import EvolvingHook, EvolvingSource
 from tests.support.faults.evolving_targets import EvolvingRows, EvolvingTarget, EvolvingWrite, Values, check
 from tests.support.faults.job_source import JobSource
 from tests.support.faults.parts import PlainHistory, PlainMirror, PlainVersions, WorldParts
-from tests.support.faults.source import Event, fold, lsn, number
+from tests.support.faults.source import TABLES, Event, fold, lsn, number
 from tests.support.faults.targets import (
     OPEN,
     Rows,
@@ -288,6 +289,15 @@ class EvolvingWorld(plain.World):
         self.said: dict[str, Any] = {}
         super().__init__()
         self.shapes = list(plain.SHAPES)
+
+    def beside(self) -> EvolvingWorld:
+        """Another DAG's loads of the same tables into targets of its own."""
+        other = EvolvingWorld()
+        other.source, other.variables, other.store = self.source, self.variables, self.store
+        other.into = Target.parse("iceberg://lake/y")
+        for table in TABLES:
+            other.drop(table)
+        return other
 
     def new_source(self) -> EvolvingSource:
         return EvolvingSource()

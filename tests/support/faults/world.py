@@ -39,7 +39,7 @@ from tests.support.faults.targets import SALTS, TargetTable, check
 
 SHAPES = ("mirror", "history", "scd2")
 CHOICES = ("all", "few", "hashed")
-_TARGET = Target.parse("iceberg://lake/x")
+TARGET = Target.parse("iceberg://lake/x")
 
 T = TypeVar("T")
 
@@ -58,6 +58,7 @@ class Broken(Exception):
 class World:
     """All of it, with the Airflow Variables that hold the checkpoints.
 
+    :ivar into: where its targets are
     :ivar point: where a load is
     :ivar here: the target that it last looked at or is about to change
     :ivar struck: the faults that have struck since the last load began
@@ -69,6 +70,7 @@ class World:
     """
 
     def __init__(self) -> None:
+        self.into = TARGET
         self.source = self.new_source()
         self.variables = Variables()
         self.store = CheckpointStore(self.variables)
@@ -111,14 +113,14 @@ class World:
     def drop(self, table: str) -> None:
         """Drop a table's targets and its checkpoint."""
         for shape in SHAPES:
-            name = _TARGET.table("{schema}_{table}", name_of(table), shape)
+            name = self.into.table("{schema}_{table}", name_of(table), shape)
             self.targets[table, shape] = self.new_target(name, table, shape)
         self.variables.pop(self.identity(table).variable, None)
         self.loaded_as[table], self.begun[table] = set(), len(self.source.before)
 
     def identity(self, table: str) -> Identity:
         """What names the table's checkpoint."""
-        return Identity("db", "db", name_of(table), _TARGET.address)
+        return Identity("db", "db", name_of(table), self.into.address)
 
     def checkpoint(self, table: str) -> Checkpoint | None:
         """The table's checkpoint."""
@@ -152,7 +154,7 @@ class World:
             connection="db",
             entries=read_entries(entries or "dbo.*", salted=True),
             exclude=(),
-            defaults=TableOptions(_TARGET, tuple(shapes), on_gap="copy" if copy_on_gap else "fail"),
+            defaults=TableOptions(self.into, tuple(shapes), on_gap="copy" if copy_on_gap else "fail"),
             max_transactions=limit,
             salt_check=salt_check(self.salt),
             asked=asked,

@@ -67,6 +67,9 @@ def waiting_in(
         waiting, complete = {*checkpoint.waiting_ids}, True
     else:
         waiting, complete = {column.column_id for column in feed.others} | lacking, bool(loaded) and None not in loaded
+        if before is not None:
+            # what has come since the first sight nobody has left out
+            waiting &= {column.column_id for column in before.columns}
     refused = {column.column_id for column in columns if options.takes(column.name, names) is False}
     waiting |= refused & lacking
     if before is not None:

@@ -405,6 +405,20 @@ def test_a_column_that_comes_while_the_first_copy_takes_several_runs_does_not_wa
     assert {c.column_id for c in shown(history.world, "a", "mirror")} == {1, 2, 3, 4}
 
 
+@pytest.mark.parametrize("pauses", [0, 1])
+def test_a_column_that_comes_after_a_first_load_of_which_a_part_failed_does_not_wait(pauses: int) -> None:
+    """The table was seen without it, though not all of its sinks were asked."""
+    history = History(1)
+    history.change(5)
+    history.world.source.capture()
+    history.world.pauses = pauses
+    history.load({2: "broken"})
+    history.world.source.alter(random.Random(1), "a", "add")
+    history.change(4)
+    history.end()
+    assert {c.column_id for c in shown(history.world, "a", "mirror")} == {1, 2, 3, 4}
+
+
 @pytest.mark.parametrize("point", _STEPS_OF_MAKING)
 def test_an_instance_is_made_once_and_readable_wherever_the_run_that_makes_it_is_killed(point: str) -> None:
     history = loaded()

@@ -329,6 +329,7 @@ class Histories(RuleBasedStateMachine):
             moved = struck & {"other instances", "restore"}
             assert (
                 ("were purged before" in reason and (self.purged or table in self.replaced))
+                or ("are not in capture instance" in reason and table in self.replaced)
                 or ("restored" in reason and self._is_restored(table))
                 or ("its properties remember" in reason and self.expired)
                 or ("captured columns" in reason and table in self.widened)

@@ -32,7 +32,7 @@ from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from tests.support.faults import world as plain
 from tests.support.faults.changes_table import ChangesTable, HeldChanges
 from tests.support.faults.evolving_source import EvolvingHook, EvolvingSource
-from tests.support.faults.evolving_targets import EvolvingRows, EvolvingTarget, EvolvingWrite, Values, check
+from tests.support.faults.evolving_targets import EvolvingRows, EvolvingTarget, Values, check
 from tests.support.faults.job_source import JobSource
 from tests.support.faults.parts import PlainHistory, PlainMirror, PlainVersions, WorldParts
 from tests.support.faults.source import TABLES, Event, fold, lsn, number
@@ -190,8 +190,8 @@ class EvolvingParts(WorldParts):
 class _Filling:
     """How columns are filled, shape by shape."""
 
-    def laid_out(self, write: Write, layout: int) -> EvolvingWrite:
-        return EvolvingWrite(write.fold, write.low)
+    def laid_out(self, write: Write, layout: int) -> Write:
+        return Write(write.fold, write.low)
 
 
 class _Mirror(_Filling, PlainMirror):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
@@ -25,13 +24,6 @@ class EvolvingRows(Rows):
     def limit(self, count: int) -> EvolvingRows:
         """The first of them."""
         return EvolvingRows(self[:count])
-
-
-@dataclass(frozen=True)
-class EvolvingWrite(Write):
-    """What a load commits, with the columns that the table gets."""
-
-    adds: tuple[TargetColumn, ...] = ()
 
 
 class EvolvingTarget(TargetTable):
@@ -77,7 +69,7 @@ class EvolvingTarget(TargetTable):
         return self.kept.get(hash_)
 
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
-        assert isinstance(write, EvolvingWrite)
+        assert isinstance(write, Write)
         self._adds = write.adds
         return super().commit(state, write, marker)
 

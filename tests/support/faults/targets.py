@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window, merged
@@ -60,10 +61,14 @@ class Write:
     """What a load commits.
 
     :param low: where the rows begin that were copied; None where none were
+    :param adds: columns that the table gets
+    :param key_before: by which the table's rows were told apart, where that was another key
     """
 
     fold: Callable[[Rows], Iterable[Event]]
     low: int | None = None
+    adds: tuple[TargetColumn, ...] = ()
+    key_before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,8 @@ class Adding:
     def sets_aside(self, column: Column) -> bool:
         """Whether targets can give a column another name which the source has dropped, since another one has its name.
 
-        Not one of which the entry says something, which now means the other one; and not a large one, which older
-        images name that lack its value.
+        Not one of which the entry says something, which now means the other one; not a large one, which older images
+        name that lack its value; and not where they drop it, before the other one comes.
         """
         options, choice = self.options, self.options.choice
         named = {*choice.rename, *choice.mask, *(name for name, *_ in choice.where), *options.copy_by, *options.key}
@@ -144,7 +144,7 @@ class Adding:
         takes = options.target.format != DELTA or options.table_properties.get(COLUMN_MAPPING, "name") == "name"
         fits = options.target.format != POSTGRESQL or len(set_aside(column).encode()) <= _LONGEST_NAME
         free = not choice.columns and not options.partition_by and not is_named
-        return column.absent and not column.is_lob and takes and fits and free
+        return column.absent and not column.is_lob and takes and fits and free and not options.drops_columns
 
     def _check_renamed(self, feed: Feed, choice: Choice) -> None:
         """Refuse an author's name of a column that has another one by now: what was left out or masked must not be

@@ -108,6 +108,14 @@ def test_it_is_filled_as_the_source_has_it(things, file_format, request):
     loads.load_all()
     check(loads, "note", "num", "doc")
     assert loads.load_all() == []
+    # each target says so itself
+    told = {
+        (row["_shape"], row["_column_id"]): (row["_step"], row["_state"])
+        for row in sorted(things.rows("lab_things_schema_changes"), key=lambda row: row["_step"] or 0)
+        if row["_shape"] is not None
+    }
+    steps = {"mirror": (1, "filled"), "history": (2, "filled"), "scd2": (1, "filled")}
+    assert told == {(shape, id_): step for shape, step in steps.items() for id_ in (3, 4, 5, 6)}
     # num is never NULL in the source: where it is here, the event says that it does not know it
     rows = [row for row in things.lake(NAME, "history") if row["_lsn"] > first]
     assert {(row["num"] is None, *sorted(row["_unknown"])) for row in rows} == {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
-from airflow_provider_mssql_cdc.core.dropping import cut_at, drops_of
+from airflow_provider_mssql_cdc.core.dropping import cut_at, drops_of, due
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Probe
 from airflow_provider_mssql_cdc.core.plan import Candidate
 from airflow_provider_mssql_cdc.core.position import Position
@@ -40,6 +40,18 @@ def cut_at_drops(plan: RunPlan, candidates: Mapping[TableName, Candidate], probe
             drops = [each for each in plan.drops.get(candidate.feed.name, ()) if each.at < newest]
             ends.append(cut_at(candidate.schema, drops, [position], cut))
     return min(ends)
+
+
+def drops_now(plan: RunPlan, candidate: Candidate) -> bool:
+    """Whether a target of the table is loaded up to where it drops a column, though nothing may have happened since."""
+    drops = plan.drops.get(candidate.feed.name)
+    for sink in candidate.sinks.values() if drops is not None else ():
+        schema = plan.kept(sink.schema_hash) if sink is not None and sink.schema_hash and not sink.asserted else None
+        if schema is not None and sink is not None:
+            has = {column.column_id for column in schema.columns}
+            if due(candidate.schema, drops or (), sink.position) & has:
+                return True
+    return False
 
 
 def passes_drop(plan: RunPlan, name: TableName, moved: Checkpoint) -> bool:

@@ -45,7 +45,7 @@ from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.beginning import begins, leave_for_later, place_all
 from airflow_provider_mssql_cdc.operators.copying import asked_now, known_copy
-from airflow_provider_mssql_cdc.operators.dropping import cut_at_drops, see_drops
+from airflow_provider_mssql_cdc.operators.dropping import cut_at_drops, drops_now, see_drops
 from airflow_provider_mssql_cdc.operators.evolving import ask_for_instance
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
@@ -368,7 +368,8 @@ def _decide(
         if limited:
             spec = dataclasses.replace(spec, fills=False)
         fills = bool(candidate.lagging) and not limited
-        if steps.commits or steps.refused or steps.lost or candidate.again or wanted or fills:
+        writes = fills or drops_now(plan, candidate)
+        if steps.commits or steps.refused or steps.lost or candidate.again or wanted or writes:
             copies = plan.identity(name).short
             each = [spec, *(table_spec(other, options) for other in plan.alternatives.get(name, ()))]
             known = known_copy(checkpoint)

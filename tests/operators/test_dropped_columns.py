@@ -83,6 +83,15 @@ def test_what_stays_ends_no_run(group: Group, said: dict[str, Any]) -> None:
     )
 
 
+def test_a_quiet_table_has_a_job_once_its_targets_are_where_they_drop_a_column(group: Group) -> None:
+    group.change("UPDATE dbo.a SET v = 1; ALTER TABLE dbo.a DROP COLUMN v")
+    newest = group.change("INSERT INTO dbo.b (id) VALUES (2)")
+    group.loaded_up_to_now(A, newest)
+    group.loaded_up_to_now(B, newest)
+    assert [spec.name for spec in plan_of(group, DROP).specs] == [A]
+    assert plan_of(group, {**DROP, "dropped_columns": "keep"}).specs == []
+
+
 def test_nothing_ends_where_nothing_happened_since(group: Group) -> None:
     group.change("INSERT INTO dbo.a (id) VALUES (2)")
     group.change("ALTER TABLE dbo.a DROP COLUMN v")

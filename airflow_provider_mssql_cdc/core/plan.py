@@ -104,6 +104,12 @@ class Candidate:
             self, sinks=left, again=self.again & left.keys(), failed={**self.failed, **failed}, lagging=lagging
         )
 
+    def stands(self, shape: str) -> SinkState | None:
+        """Where a sink stands that goes on, or begins anew by another key; None of one that begins else."""
+        if shape in self.rekeyed and shape not in self.lost_after and self.checkpoint is not None:
+            return self.checkpoint.loaded.get(shape)
+        return self.sinks[shape]
+
     def asserted(self, shape: str) -> str | None:
         """Which asserted position a sink stands on, though its changes may be purged since."""
         stored = self.checkpoint.sinks.get(shape) if self.checkpoint else None
@@ -312,6 +318,10 @@ def _left(sinks: Mapping[str, SinkState | None], failed: Mapping[str, MsSqlCdcEr
     return left
 
 
+def _reads(state: SinkState | None, feed: Feed) -> bool:
+    return state is not None and state.feed is not None and state.feed.is_same(feed)
+
+
 def closed_gap(candidate: Candidate, readable_from: Position | None, options: TableOptions) -> Candidate:
     """The candidate, with first loads in place of the sinks whose changes were purged if that was asked for,
     else without them; and in place of those whose rows are told apart by another key.
@@ -320,20 +330,20 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     """
     loaded = {shape: state.position for shape, state in candidate.sinks.items() if state is not None}
     has_key, is_wide = bool(candidate.schema.key), options.history.is_wide
-    anew = {
-        shape: position
-        for shape, position in loaded.items()
-        if shape in candidate.rekeyed
-        and (SHAPES[shape].takes_copy(wide=is_wide, has_key=has_key) or is_gap(position, readable_from))
-    }
-    sinks = {shape: None if shape in anew else state for shape, state in candidate.sinks.items()}
-    candidate = dataclasses.replace(candidate, sinks=sinks, lost_after={**candidate.lost_after, **anew})
-    lost = {s: position for s, position in loaded.items() if s not in anew and is_gap(position, readable_from)}
+    copied = {s for s in loaded if s in candidate.rekeyed and SHAPES[s].takes_copy(wide=is_wide, has_key=has_key)}
+    behind = {shape: position for shape, position in loaded.items() if is_gap(position, readable_from)}
+    # SQL Server changes a key only while no instance has it: what was lost with that keeps nobody from going on
+    gone = {s for s in loaded if s in candidate.rekeyed and not _reads(candidate.sinks[s], candidate.feed)}
+    # a mirror lacks nothing after a copy by another key, and an scd2 no more than without the gap
+    anew = {s for s in copied if s not in behind or s in gone or not SHAPES[s].takes_history}
+    lost = {shape: position for shape, position in behind.items() if shape not in anew}
+    closed = {shape: position for shape, position in lost.items() if options.copies_on_gap or shape in gone}
+    begin = anew | closed.keys()
+    sinks = {shape: None if shape in begin else state for shape, state in candidate.sinks.items()}
+    candidate = dataclasses.replace(candidate, sinks=sinks, lost_after={**candidate.lost_after, **closed})
+    lost = {shape: position for shape, position in lost.items() if shape not in closed}
     if not lost:
         return candidate
-    if options.copies_on_gap:
-        sinks = {shape: None if shape in lost else state for shape, state in candidate.sinks.items()}
-        return dataclasses.replace(candidate, sinks=sinks, lost_after={**candidate.lost_after, **lost})
     error = GapError(
         str(candidate.name),
         min(lost.values()),
@@ -370,8 +380,8 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
             SinkSpec(
                 shape=shape,
                 table=options.target.table(options.table_name, candidate.name, shape),
-                read_through=state.read_through if state else None,
-                expects=state.applied if state else None,
+                read_through=stands.read_through if (stands := candidate.stands(shape)) else None,
+                expects=stands.applied if stands else None,
                 lost_after=candidate.lost_after.get(shape),
                 asserted=candidate.asserted(shape),
                 # it has none of the columns that the expressions are about

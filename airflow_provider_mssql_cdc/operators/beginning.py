@@ -101,7 +101,8 @@ def beginning(candidate: Candidate) -> frozenset[str]:
     return frozenset(
         shape
         for shape, sink in candidate.sinks.items()
-        if sink is None and shape not in candidate.lost_after and SHAPES[shape].takes_initial
+        if sink is None and SHAPES[shape].takes_initial
+        if shape not in candidate.lost_after and shape not in candidate.rekeyed
     )
 
 

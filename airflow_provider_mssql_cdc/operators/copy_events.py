@@ -68,7 +68,7 @@ def _events(before: CopyState | None, spec: TableSpec, table: TableReceipt) -> I
         assert begun[0].after is not None
         # a shape that failed begins with the same copy in a later run
         done = {sink.shape for sink in table.sinks}
-        ends = all(sink.shape in done for sink in spec.sinks if sink.expects is None)
+        ends = all(sink.shape in done for sink in spec.sinks if sink.expects is None or sink.rekeyed)
         shapes = {"shapes": [sink.shape for sink in begun]}
         yield from _of_one_at_its_end(before, begun[0].after.copies[0], table, shapes, ends=ends)
 

@@ -68,7 +68,7 @@ def stand_of(table: TableSpec, sink: SinkSpec, state: State, kept: KeptSchemas =
                 table=str(table.name),
                 advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
             )
-        return Stand(marker.position if marker else None, asserted=True)
+        return Stand(marker.position if marker else None, True, rekeyed(table, marker, kept) is not None)
     if state.doubt is not None:
         raise state.doubt
     if marker is None:

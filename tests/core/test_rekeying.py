@@ -8,7 +8,7 @@ import datetime
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
-from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, SchemaChangedError, SelectionError
+from airflow_provider_mssql_cdc.core.exceptions import GapError, KeyRequiredError, SchemaChangedError, SelectionError
 from airflow_provider_mssql_cdc.core.feed import FeedRef, Probe
 from airflow_provider_mssql_cdc.core.going_on import as_before
 from airflow_provider_mssql_cdc.core.lineage import Witness
@@ -92,6 +92,40 @@ def test_what_is_lost_meanwhile_keeps_nobody_from_the_copy():
     _, steps = planned(found)
     assert steps.begins == dict.fromkeys(SHAPES, lsn(50))
     assert found.failed == {}
+
+
+def test_a_quiet_table_has_lost_nothing_of_what_was_proven_empty():
+    """Its marker lies behind what can still be read, and its position does not."""
+    quiet = stored()
+    quiet = dataclasses.replace(
+        quiet, sinks={shape: dataclasses.replace(sink, read_through=lsn(70)) for shape, sink in quiet.sinks.items()}
+    )
+    spec, steps = planned(verdict(quiet, [of_now(min_lsn=60)], options=EVOLVE, kept=KEPT.get))
+    assert {(sink.read_through, sink.expects, sink.lost_after) for sink in spec.sinks} == {(lsn(70), lsn(50), None)}
+    assert steps.copies == dict.fromkeys(SHAPES[:3], lsn(70))
+    found = {shape: Stand(lsn(50), rekeyed=True) for shape in SHAPES}
+    steps = table_steps(spec, found, cut=lsn(90), readable_from=lsn(60))
+    assert (steps.copies, steps.lost) == (dict.fromkeys(SHAPES[:3], lsn(70)), {})
+    # one that another run has loaded by it goes on from there, and one whose marker is gone was not expected to be
+    steps = table_steps(spec, {"mirror": Stand(lsn(80))}, cut=lsn(90), readable_from=lsn(60))
+    assert (steps.copies, steps.windows["mirror"].after) == ({}, lsn(80))
+
+
+def test_an_asserted_one_begins_anew_by_another_key():
+    spec, _ = planned(verdict(stored(), [of_now()], options=EVOLVE, kept=KEPT.get))
+    stands = {"mirror": Stand(lsn(50), asserted=True, rekeyed=True)}
+    assert table_steps(spec, stands, cut=lsn(90), readable_from=lsn(9)).copies == {"mirror": lsn(50)}
+
+
+def test_what_was_purged_is_lost_unless_its_instance_had_to_go():
+    anew = of_now(min_lsn=60)
+    found = verdict(stored(), [anew], options=EVOLVE, kept=KEPT.get)
+    assert found.failed.keys() == {"history", "transactions"}
+    assert all(isinstance(error, GapError) for error in found.failed.values())
+    assert planned(found)[1].copies == dict.fromkeys(("mirror", "scd2"), lsn(50))
+    closing = dataclasses.replace(EVOLVE, on_gap="copy")
+    found = verdict(stored(), [anew], options=closing, kept=KEPT.get)
+    assert (found.failed, planned(found, closing)[1].begins) == ({}, dict.fromkeys(SHAPES, lsn(50)))
 
 
 def test_the_entry_names_another_one():

@@ -66,4 +66,5 @@ def test_deleted_rows_stay_one_for_each_key(rows, there, knows):
     assert set(codes.values()) <= {1}
     # nothing is marked that is there, and what was marked stays so
     assert not knows or {r["id"] for r, deleted in after if deleted == "9"}.isdisjoint(r["id"] for r in there)
+    assert knows or all(r["code"] is not None for r, deleted in after if deleted == "9")
     assert all(any(r["code"] == row["code"] for r, _ in after) for row in rows if row["_deleted_at"])

@@ -1,5 +1,6 @@
 """Versions of rows (``scd2``), and mirrors that keep deleted rows, against the model of the capture."""
 
+import dataclasses
 import datetime
 from random import Random
 
@@ -7,11 +8,14 @@ import pytest
 from hypothesis import given
 from pyspark.errors import PySparkException
 
+from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
+from airflow_provider_mssql_cdc.spark.targets import OldRows
 from tests.support.spark import model
 from tests.support.spark.drawn import (
     DDL,
@@ -31,6 +35,7 @@ from tests.support.spark.drawn import (
     staged_events,
     versions_of,
 )
+from tests.support.spark.rekeyed import marked_by
 from tests.support.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -168,6 +173,64 @@ def test_after_a_gap_what_vanished_or_differs_ends_at_low(spark, tmp_path_factor
     current = {row[:2]: row[:5] for row in found.values() if row[6] is None}
     assert current.keys() == {row[:2] for row in before(captures, high)}
     assert len(current) == sum(row[6] is None for row in found.values())
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_filled_versions_of_before_another_key_may_be_alike(spark, alike):
+    """They may have one key and begin at once, or lack the key: no merge tells them apart."""
+    session = table_session(spark)
+    one, ended = (1, 1, None, "d", None), (1, 2, None, "d2", None)
+    held = [(*one, EARLIER, None, None, None, []), (*ended, LONG_AGO, EARLIER, None, None, ["doc"])]
+    if alike:
+        held += [(*ended[:3], "d3", None, LONG_AGO, EARLIER, None, None, []), (1, None, *one[2:], LONG_AGO, EARLIER)]
+        held[-1] += (None, None, [])
+        held.append((1, 3, None, "open without a value", None, EARLIER, None, None, None, []))
+    there = copied(session, [(1, 1, "n1", "d", None)])
+
+    write = versions_of().filled(
+        local(session, held, VERSIONS), there, None, ["name"], Window(model.lsn(9), model.lsn(9))
+    )
+
+    found = [(*(row[name] for name in NAMES), row["_unknown"]) for row in write.rows.collect()]
+    expected = [
+        (*row[:2], "n1" if row[1] == 1 else None, *row[3:9], [*row[9], *(["name"] if row[6] else [])]) for row in held
+    ]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert (write.old, write.of_target) == (OldRows.ALL if alike else OldRows.OF_KEY, True)
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["old key there", "old key gone"])
+@pytest.mark.parametrize("deletes", ["soft", "ignore"])
+def test_a_mirror_by_another_key_keeps_the_rows_that_are_gone(spark, deletes, knows):
+    session = table_session(spark)
+    of_id = model.COLUMNS[1] if knows else dataclasses.replace(model.COLUMNS[1], kept=True, nullable=True)
+    code = dataclasses.replace(model.COLUMNS[2], nullable=False)
+    spec = model.table_spec(columns=(model.COLUMNS[0], of_id, code), key=("name",))
+    mirror = mirror_of(TableRows(spec, map_columns(spec.name, spec.schema), "UTC"), deletes)
+    ddl, names = "h INT, id INT, name STRING", ("h", "id", "name")
+    there = [(1, 1 if knows else None, "a"), (1, 2 if knows else None, "b")]
+    # the same, one with a value of the key of now, one that is gone, two that lack that, and two of before
+    old = [(1, 1, "a"), (1, 2, None), (1, 3, "c"), (1, 4, None), (1, 5, "c"), (1, 6, "b"), (1, 7, "e"), (1, 8, None)]
+    marked = deletes == "soft"
+    held = [(*row, time_of(3) if row[1] in (5, 6, 7, 8) else None)[: 4 if marked else 3] for row in old]
+    window = Window(model.lsn(20), model.lsn(20))
+    copy = Copied(local(session, there, ddl))
+
+    begun = Beginning(window, None, copy, anew=True, known_at=time_of(40), key_before=("id",))
+    write = mirror.first(begun, local(session, held, ddl + (", _deleted_at TIMESTAMP_NTZ" if marked else "")))
+
+    rows = [{**dict(zip(names, row, strict=False)), "_deleted_at": row[3] if marked else None} for row in held]
+    model_rows = [dict(zip(names, row, strict=True)) for row in there]
+    expected = marked_by(["name"], ["id"] if knows else None, rows, model_rows, time_of(40))
+    found = write.rows.collect()
+    assert len(found) == len(expected)
+    if marked:
+        assert {tuple(row) for row in found} == {(*row.values(), at) for row, at in expected}
+    else:
+        # which one of a key stays is no matter
+        assert {row["name"] for row in found if row["name"]} == {row["name"] for row, _ in expected if row["name"]}
+        lacking = [row["id"] for row in found if row["name"] is None]
+        assert sorted(lacking) == sorted(row["id"] for row, _ in expected if row["name"] is None)
 
 
 @few

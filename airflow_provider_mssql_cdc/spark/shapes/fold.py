@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -61,6 +62,11 @@ def by_keys_of(
     """
     keys = events.select(*renamed(key)).distinct()
     return rows.join(F.broadcast(keys) if broadcast else keys, same_key(key), how)
+
+
+def lacks_any(names: Sequence[str]) -> Column:
+    """Whether a row lacks a value in one of the columns."""
+    return reduce(Column.__or__, (column(name).isNull() for name in names))
 
 
 def renamed(key: Sequence[str]) -> list[Column]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
@@ -18,7 +17,7 @@ from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, IGNORE, SOF
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fills import any_value, values_of, with_values
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, lacks_any, last_per_key
 from airflow_provider_mssql_cdc.spark.shapes.fold import unknown as unknown_of
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
@@ -228,6 +227,10 @@ class Mirror(SinkRows):
             is_live = F.col("_deleted_at").isNull() if self.sink.deletes == SOFT else F.lit(True)
             live = by_keys_of(gone.where(is_live), rows, key_before, "left_anti")
             gone = live.unionByName(gone.where(~is_live))
+        elif key_before is not None and not self.table.nullable_key:
+            # nobody can tell whether one is there that lacks a value of the key
+            is_marked = F.col("_deleted_at").isNotNull() if self.sink.deletes == SOFT else F.lit(False)
+            gone = gone.where(is_marked | ~lacks_any(self.table.key))
         if self.sink.deletes == SOFT:
             time = F.lit(known_at.isoformat() if known_at else None).cast("timestamp_ntz")
             gone = gone.withColumn("_deleted_at", F.coalesce("_deleted_at", time))
@@ -243,7 +246,7 @@ class Mirror(SinkRows):
         of_key = Over.partitionBy(*map(column, self.table.key)).orderBy(*order)
         first = F.col(number) == 1
         if not self.table.nullable_key:
-            first |= reduce(Column.__or__, (column(name).isNull() for name in self.table.key))
+            first |= lacks_any(self.table.key)
         return gone.withColumn(number, F.row_number().over(of_key)).where(first).drop(number)
 
     def _unknown(self, staged: Staged, window: Window, last: DataFrame) -> str:

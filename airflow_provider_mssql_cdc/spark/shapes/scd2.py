@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.spark.shapes.fold import (
     by_keys_of,
     column,
     is_delete,
+    lacks_any,
     last_per_key,
     renamed,
     same_key,
@@ -111,8 +112,20 @@ class Versions(SinkRows):
             told = with_values(ended, values_of(left, self.version_key, (*names, LACKS)), self.version_key, names)
             ended = by_keys_of(ended, left, self.version_key, "left_anti")
         ended = ended.withColumn("_unknown", F.array_union("_unknown", all_unknown))
-        parts = [of_now.where(any_value(names)), ended, *([told] if told is not None else [])]
-        return self._puts(parts)
+        of_now = of_now.where(any_value(names))
+        parts = [of_now, ended, *([told] if told is not None else [])]
+        if self._alike(target_rows).isEmpty():
+            return self._puts(parts)
+        # a merge would find several by one key, or none
+        parts.append(by_keys_of(self.still_open(target_rows), of_now, key, "left_anti"))
+        return Write(reduce(DataFrame.unionByName, parts), old=OldRows.ALL, of_target=True)
+
+    def _alike(self, target_rows: DataFrame) -> DataFrame:
+        """What several versions have that are to be told apart by it, or lack: versions of before another key."""
+        number = f"{TEMPORARY}number"
+        counted = target_rows.groupBy(*map(column, self.version_key)).agg(F.count("*").alias(number))
+        is_alike = F.col(number) > 1
+        return counted.where(is_alike if self.table.nullable_key else is_alike | lacks_any(self.table.key)).drop(number)
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest position at which a version begins or ends."""
@@ -158,8 +171,7 @@ class Versions(SinkRows):
         now, data = self.still_open(target_rows), [target.name for target in self.table.data_columns]
         same = by_keys_of(now, at_low.where(F.size("_unknown") == 0), data, "left_semi")
         # one that ended must not be taken for this one when that ends
-        shared = target_rows.groupBy(*map(column, self.version_key)).count().where("count > 1")
-        same = by_keys_of(same, shared, self.version_key, "left_anti")
+        same = by_keys_of(same, self._alike(target_rows), self.version_key, "left_anti")
         gone = by_keys_of(now, same, (*data, self.begins), "left_anti")
         # one that would end where it begins never counted
         gone = gone.where(F.col(self.begins) != low.sort_key).withColumn(self.ends, F.lit(low.sort_key))

@@ -63,6 +63,9 @@ def marked_by(
         at = row["_deleted_at"]
         if of(row, key) in keys or (at is None and before is not None and of(row, before) in olds):
             continue
+        # without the key of before nobody can tell whether one is there that lacks a value of that of now
+        if at is None and before is None and None in of(row, key):
+            continue
         # no other row is ever that of one which lacks a value of the key
         one = number if None in of(row, key) else of(row, key)
         mine, other = (data, time if at is None else at), found.get(one)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.changes import check_history_key
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
@@ -51,14 +51,28 @@ def choose_key(
     stays = not feed.index_key and {*own} != {*feed.primary_key} and {*loaded} == {tuple(map(ids.get, own))}
     for key in (feed.index_key, () if stays else feed.primary_key):
         if key and captured.issuperset(key):
-            return key, True
+            return _as_loaded(key, ids, loaded), True
     if missing := [column for column, name in meant.items() if name not in captured]:
         raise KeyRequiredError(
             f"key names {', '.join(missing)}, which {feed} does not capture.",
             table=str(name),
             advice=f"Captured are: {', '.join(sorted(captured))}.",
         )
-    return own, False
+    return _as_loaded(own, ids, loaded), False
+
+
+def _as_loaded(key: tuple[str, ...], ids: Mapping[str, int], loaded: Collection[tuple[int, ...]]) -> tuple[str, ...]:
+    """A key in the order of the one by which sinks were loaded, if that is of the same columns."""
+    names = {ids[name]: name for name in key}
+    alike = [each for each in loaded if {*each} == names.keys()]
+    return tuple(names[column_id] for column_id in min(alike, default=tuple(names)))
+
+
+def named_key(feed: Feed, user_key: Sequence[str]) -> tuple[str, ...]:
+    """The key that the entry names for a feed which has none of its own; none where it does not capture that."""
+    captured = [column.name for column in TableSchema(feed.columns, ()).loaded]
+    own = tuple(dict.fromkeys(column_meant(column, captured) for column in user_key))
+    return own if not feed.index_key and {*captured}.issuperset(own) else ()
 
 
 def check_kind(name: TableName, feeds: Sequence[Feed], checkpoint: Checkpoint | None) -> None:

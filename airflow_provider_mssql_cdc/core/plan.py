@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.adding import Adding, added_to, unnamed, widest
@@ -17,11 +17,19 @@ from airflow_provider_mssql_cdc.core.feed_choice import reaches_back, without_lo
 from airflow_provider_mssql_cdc.core.filling import lagging_in, own_columns, told_of_filling
 from airflow_provider_mssql_cdc.core.going_on import ids_there, names_before
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
-from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
+from airflow_provider_mssql_cdc.core.key import check_suited, choose_key, named_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, restored
 from airflow_provider_mssql_cdc.core.newer_feed import feed_to_load, held_back
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
-from airflow_provider_mssql_cdc.core.rekeying import begins_anew, by_other_keys, first_anew, had, rekeys, told_of_key
+from airflow_provider_mssql_cdc.core.rekeying import (
+    begins_anew,
+    by_other_keys,
+    check_deletes,
+    first_anew,
+    had,
+    rekeys,
+    told_of_key,
+)
 from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, KeptSchemas, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_change import (
@@ -39,6 +47,7 @@ from airflow_provider_mssql_cdc.core.schema_change import (
 )
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
+from airflow_provider_mssql_cdc.core.sink_errors import errors_of, left_of, raised_for
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -98,7 +107,7 @@ class Candidate:
 
         :raises MsSqlCdcError: if none is left
         """
-        left = _left(self.sinks, failed)
+        left = left_of(self.sinks, failed)
         lagging = {shape: names for shape, names in self.lagging.items() if shape in left}
         return dataclasses.replace(
             self, sinks=left, again=self.again & left.keys(), failed={**self.failed, **failed}, lagging=lagging
@@ -170,7 +179,7 @@ def assess(
     loaded = checkpoint.loaded if checkpoint else {}
     sinks = {shape: loaded.get(shape) for shape in turn.shapes}
     failed = errors_of(sinks, lambda _, sink: check_lineage(name, sink, probe.lineage))
-    sinks = _left(sinks, failed)
+    sinks = left_of(sinks, failed)
     shapes = [*filter(sinks.__contains__, turn.sound)] or [*sinks]
     # shapes of one table have the same columns, also beside one that rests
     named = {shape: loaded.get(shape) for shape in options.shapes}
@@ -196,7 +205,7 @@ def assess(
         check_values(name, schema, selection, shape)
 
     failed |= raised_for(sinks, check_shape)
-    sinks = _left(sinks, failed)
+    sinks = left_of(sinks, failed)
     readable_from, newest, upto = reaches_back(feed, probe), probe.lineage.newest, probe.cut
     if readable_from is None or newest is None or upto is None or newest <= readable_from:
         if any(sinks.values()) and readable_from is None:
@@ -223,7 +232,7 @@ def assess(
         since[shape] = statements_since(concerned, state.applied or state.position, state.ddl_upto)
         followed[shape] = with_hidden(differing.get(shape, {}), since[shape], columns.schema)
     warnings += told_of(followed, schema, selection)
-    warnings += told_of_key(rekeyed, schema)
+    warnings += told_of_key(rekeyed, schema, options.deletes)
     lagging = {
         shape: names
         for shape, columns in own.items()
@@ -271,7 +280,9 @@ def assess(
 
     def check(shape: str, sink: SinkState) -> None:
         if (loaded_by := rekeyed.get(shape)) is not None:
-            check_selection(name, had(chosen, loaded_by, widens=widens).selection, [sink])
+            check_deletes(name, schema, loaded_by, options.deletes if SHAPES[shape].takes_deletes else HARD)
+            has = had(chosen, loaded_by, sink.selection_hash, widens=widens)
+            check_selection(name, has.selection, [sink])
             return
         # each goes on with the columns that it has
         has, then = own[shape], kept(sink.schema_hash) if options.follows_types and sink.schema_hash else None
@@ -286,36 +297,6 @@ def assess(
         check_selection(name, has.selection.named(names_before(then, has.schema)), [sink])
 
     return closed_gap(candidate.without(errors_of(sinks, check)), readable_from, options)
-
-
-def errors_of(
-    sinks: Mapping[str, SinkState | None], check: Callable[[str, SinkState], None]
-) -> dict[str, MsSqlCdcError]:
-    """Shape to what a check raises, of the sinks that are loaded."""
-    loaded = {shape: sink for shape, sink in sinks.items() if sink is not None}
-    return raised_for(loaded, lambda shape: check(shape, loaded[shape]))
-
-
-def raised_for(shapes: Iterable[str], check: Callable[[str], None]) -> dict[str, MsSqlCdcError]:
-    """Shape to what a check raises."""
-    failed = {}
-    for shape in shapes:
-        try:
-            check(shape)
-        except MsSqlCdcError as error:
-            failed[shape] = error
-    return failed
-
-
-def _left(sinks: Mapping[str, SinkState | None], failed: Mapping[str, MsSqlCdcError]) -> dict[str, SinkState | None]:
-    """The sinks that did not fail.
-
-    :raises MsSqlCdcError: if none is left
-    """
-    left = {shape: sink for shape, sink in sinks.items() if shape not in failed}
-    if failed and not left:
-        raise next(iter(failed.values()))
-    return left
 
 
 def _reads(state: SinkState | None, feed: Feed) -> bool:
@@ -369,6 +350,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         loaded_with=dict(candidate.loaded_with),
         widens=bool(options.follows_types),
         rekeys=rekeys(options),
+        named_key=named_key(candidate.feed, options.key),
         incompatible=options.incompatible_types,
         leaves_null=options.leaves_null,
         lacks=candidate.adding.lacks(candidate.feed) if candidate.adding is not None else (),

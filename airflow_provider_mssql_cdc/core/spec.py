@@ -156,6 +156,8 @@ class TableSpec:
     :param source_object_id: of the table that its sinks were loaded from, as the checkpoint knows; None where it does
         not
     :param rekeys: sinks that were loaded by another key begin anew by this one
+    :param named_key: the key that the entry names for a feed which has none of its own, whether it is the one to use or
+        not
     """
 
     name: TableName
@@ -186,6 +188,7 @@ class TableSpec:
     incompatible: str = FAIL
     lacks: tuple[str, ...] = ()
     rekeys: bool = False
+    named_key: tuple[str, ...] = ()
     drops: tuple[DroppedColumn, ...] | None = None
 
     @property

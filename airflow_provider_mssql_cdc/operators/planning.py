@@ -31,11 +31,11 @@ from airflow_provider_mssql_cdc.core.plan import (
     assess,
     check_lineage,
     closed_gap,
-    errors_of,
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Position
 from airflow_provider_mssql_cdc.core.rekeying import needs_copy
+from airflow_provider_mssql_cdc.core.sink_errors import errors_of
 from airflow_provider_mssql_cdc.core.standing import quiet_checkpoint
 from airflow_provider_mssql_cdc.core.steps import checkpoint_steps
 from airflow_provider_mssql_cdc.core.table import TableName

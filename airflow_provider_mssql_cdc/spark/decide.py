@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.going_on import follows, goes_on_with, ids_there, names_before
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position
-from airflow_provider_mssql_cdc.core.rekeying import begins_anew, had
+from airflow_provider_mssql_cdc.core.rekeying import begins_anew, check_deletes, had
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.selection import same_selection
@@ -49,7 +49,7 @@ def rekeyed(table: TableSpec, marker: Marker | None, kept: KeptSchemas) -> Chose
     then = kept(marker.schema_hash)
     if then is None or not begins_anew(table.schema, then, widens=table.types):
         return None
-    return had(Chosen(table.schema, table.selection), then, widens=table.types)
+    return had(Chosen(table.schema, table.selection), then, marker.selection_hash, widens=table.types)
 
 
 def stand_of(table: TableSpec, sink: SinkSpec, state: State, kept: KeptSchemas = unknown_schema) -> Stand:
@@ -249,6 +249,8 @@ def check_origin(
         return
     then = kept(marker.schema_hash)
     has = rekeyed(table, marker, kept)
+    if has is not None and then is not None:
+        check_deletes(table.name, table.schema, then, sink.deletes)
     goes_on = has is not None or follows(table.schema, marker.schema_hash, then, widens=table.types)
     if not goes_on:
         now = TableSchema(table.feed.columns, table.schema.key)

@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.core.going_on import chosen_before, held_as
 from airflow_provider_mssql_cdc.core.marker import Marker, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
+from airflow_provider_mssql_cdc.core.rekeying import by_loaded_key, has_other_key
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
@@ -45,6 +46,10 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
     :param load: of all of them, with the table's columns
     """
     planned, marked = table.schema, load.marked()
+    if (by_loaded := by_loaded_key(table, loaded_with(marked).values())) != table:
+        table, planned = by_loaded, by_loaded.schema
+        load = TableLoad(job, table, parts)
+        marked = load.marked()
     small = shrunk(job, table, parts, marked, load.staging_path)
     if small.table is not table:
         table = small.table
@@ -57,12 +62,12 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
     waiting = known_waiting(table, [marker for _, marker in marked], loaded, there)
     loaded_ids = {column.column_id for schema in loaded for column in schema.columns}
     by_markers = {*waiting, *(table.unnamed_ids if loaded else ())}.difference(table.waiting_ids, loaded_ids)
-    owns = columns_of(marked, table) | small.left
+    owns = columns_of(marked, table, by_markers) | small.left
     schema = held_as(table.schema, [own.schema for own in owns.values()])
     if schema != table.schema:
         # a commit that no checkpoint knows has followed a type that has changed again since
         table = dataclasses.replace(table, schema=schema)
-        whole, owns = Chosen(schema, table.selection), columns_of(marked, table) | small.left
+        whole, owns = Chosen(schema, table.selection), columns_of(marked, table, by_markers) | small.left
     owns |= begins_with(marked, table, by_markers)
     table = dataclasses.replace(table, waiting_ids=waiting)
     ids = {column.column_id for column in table.schema.columns}
@@ -72,6 +77,7 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
         own = owns.get(sink.shape, whole)
         # one that begins has no columns yet that could grow
         grown = own is not whole and sink.shape in were and table.grows
+        grown = grown and not has_other_key(were[sink.shape], own.schema)
         takes = grown and (table.leaves_null or SHAPES[sink.shape].only_adds)
         if takes and {column.column_id for column in own.schema.columns} <= ids:
             # its marker names them with the types and names of before

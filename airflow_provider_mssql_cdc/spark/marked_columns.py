@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from airflow_provider_mssql_cdc.core.filling import beginning, own_columns, to_read_again, unfilled_now
 from airflow_provider_mssql_cdc.core.going_on import Followed, followed, ids_there
 from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.rekeying import anew_without_checkpoint
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import Chosen, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableSchema
@@ -15,24 +16,26 @@ from airflow_provider_mssql_cdc.spark.sink import Sink
 from airflow_provider_mssql_cdc.spark.sink_columns import followed_since
 
 
-def columns_of(marked: Sequence[tuple[Sink, Marker]], table: TableSpec) -> dict[str, Chosen]:
-    """The columns of those sinks that were loaded with others than a table's, as their markers say, by shape.
+def columns_of(
+    marked: Sequence[tuple[Sink, Marker]], table: TableSpec, waiting: Collection[int] = ()
+) -> dict[str, Chosen]:
+    """The columns of those sinks that were loaded with others than a table's, as their markers say, by shape; and with
+    which those begin anew that were loaded by another key.
 
     What the feed no longer has so is left out.
+
+    :param waiting: column_ids, as only markers say: the checkpoint is lost
     """
     now, whole = TableSchema(table.feed.columns, table.schema.key), Chosen(table.schema, table.selection)
     found = {}
     for sink, marker in marked:
         if not is_asserted(sink.spec, marker):
-            found[sink.shape] = own_columns(
-                whole,
-                now,
-                marker.schema_hash,
-                sink.columns.kept,
-                table.copy_by,
-                widens=table.types,
-                there=ids_there(table.feed, marker.source_object_id or table.source_object_id),
+            there = ids_there(table.feed, marker.source_object_id or table.source_object_id)
+            own = own_columns(
+                whole, now, marker.schema_hash, sink.columns.kept, table.copy_by, widens=table.types, there=there
             )
+            then = sink.columns.kept(marker.schema_hash) if own is whole and table.rekeys else None
+            found[sink.shape] = own if then is None else anew_without_checkpoint(table, whole, then, waiting, there)
     return {shape: own for shape, own in found.items() if own is not whole}
 
 

@@ -9,9 +9,9 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.feed import DdlChange
 from airflow_provider_mssql_cdc.core.filling import to_read_again, unfilled_now
 from airflow_provider_mssql_cdc.core.going_on import Followed, chosen_before, followed, set_aside, with_types_of
-from airflow_provider_mssql_cdc.core.key import key_ids
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.rekeying import key_columns_before
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.schema_change import (
     check_ddl,
@@ -77,8 +77,7 @@ class SinkColumns:
         if marker is None or self.rekeyed(marker) is None or (then := self.kept(marker.schema_hash)) is None:
             return None
         spec = self._rows.table.spec
-        found = {column.column_id: spec.selection.name_of(column) for column in spec.schema.loaded}
-        return tuple(found[column_id] for column_id in key_ids(then))
+        return key_columns_before(spec.schema, self._rows.table.mappings, then)
 
     def check_ddl(self, marker: Marker | None, window: Window) -> None:
         """Refuse a window in which columns change that the target has, unless it follows them.

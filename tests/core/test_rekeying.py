@@ -8,19 +8,33 @@ import datetime
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
-from airflow_provider_mssql_cdc.core.exceptions import GapError, KeyRequiredError, SchemaChangedError, SelectionError
+from airflow_provider_mssql_cdc.core.choice import Choice
+from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.exceptions import (
+    GapError,
+    KeyRequiredError,
+    SchemaChangedError,
+    SelectionChangedError,
+    SelectionError,
+)
 from airflow_provider_mssql_cdc.core.feed import FeedRef, Probe
 from airflow_provider_mssql_cdc.core.going_on import as_before
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.plan import table_spec
-from airflow_provider_mssql_cdc.core.rekeying import begins_anew, had
+from airflow_provider_mssql_cdc.core.rekeying import (
+    anew_without_checkpoint,
+    begins_anew,
+    by_loaded_key,
+    had,
+    key_columns_before,
+)
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.schema_sight import SeenSchema
 from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import Chosen
 from airflow_provider_mssql_cdc.core.steps import Stand, checkpoint_steps, table_steps
 from airflow_provider_mssql_cdc.core.table import Column, TableSchema
-from tests.core.test_plan import IDENTITY, OPTIONS, instance, lsn, verdict
+from tests.core.test_plan import IDENTITY, OPTIONS, ORDERS, instance, lsn, verdict
 from tests.support.core.states import checkpoint_of
 
 DAY = datetime.datetime(2026, 3, 1)
@@ -181,6 +195,108 @@ def test_the_key_of_before_may_be_gone():
     assert (spec.schema.kept, [c.absent for c in spec.schema.columns]) == (("id",), [False, False, True])
 
 
+GIVEN = Column(5, 5, "gid", "int", 4, 10, nullable=False)
+
+
+def test_no_row_is_kept_of_which_nothing_tells_whether_it_is_there():
+    """The key of before is gone, and the rows have nothing of that of now."""
+    made = of_now(dataclasses.replace(ID, dropped=True), CODE, NOTE, GIVEN, key=("gid",))
+    before = stored(seen_schema=SeenSchema("1:x", with_waiting=True, source_object_id=1))
+    ignoring = dataclasses.replace(EVOLVE, deletes="ignore")
+    found = verdict(before, [made], options=ignoring, kept=KEPT.get)
+    assert found.failed.keys() == {"mirror"}
+    with pytest.raises(SchemaChangedError, match=r"which of its rows are gone.*\(gid\).*\(id\)"):
+        raise found.failed["mirror"]
+    soft = dataclasses.replace(EVOLVE, deletes="soft")
+    found = verdict(before, [made], options=soft, kept=KEPT.get)
+    assert found.failed == {}
+    assert any("mirror marks no row as deleted that is gone since" in text for text in found.warnings)
+    # by one of them they are told apart
+    for made in (
+        of_now(ID, CODE, NOTE, GIVEN, key=("gid",)),
+        of_now(dataclasses.replace(ID, dropped=True), CODE, NOTE),
+    ):
+        for options in (ignoring, soft):
+            found = verdict(before, [made], options=options, kept=KEPT.get)
+            assert (found.failed, [text for text in found.warnings if "marks" in text]) == ({}, [])
+
+
+def test_a_column_of_the_key_that_the_entry_left_out_comes_once_it_names_it():
+    chosen = ("id", "note")
+    before = dataclasses.replace(EVOLVE, choice=Choice(columns=chosen))
+    selection = verdict(None, [of_now(key=("id",))], options=before).selection
+    state = stored(selection_hash=selection.hash, selection=selection.describe())
+    with pytest.raises(SelectionError, match="Load the whole key"):
+        verdict(state, [of_now()], options=before, kept=KEPT.get)
+    for columns in (("id", "note", "code"), ()):
+        named = dataclasses.replace(EVOLVE, choice=Choice(columns=columns))
+        found = verdict(state, [of_now()], options=named, kept=KEPT.get)
+        assert (found.failed, found.schema.key) == ({}, ("code",))
+        has = had(Chosen(found.schema, found.selection), KEPT[THEN.hash], selection.hash)
+        assert ([column.name for column in has.schema.columns], has.selection.hash) == (["id", "note"], selection.hash)
+    other = dataclasses.replace(EVOLVE, choice=Choice(columns=("id", "code")))
+    with pytest.raises(SelectionChangedError):
+        verdict(state, [of_now()], options=other, kept=KEPT.get)
+
+
+def test_the_order_of_a_key_is_none_of_it():
+    both = dataclasses.replace(THEN, key=("code", "id"))
+    kept = {both.hash: KeptSchema.of(both)}
+    for how in ("warn", "evolve"):
+        options = dataclasses.replace(OPTIONS, on_schema_change=how)
+        found = verdict(
+            stored(both, options.shapes),
+            [of_now(key=("id", "code"))],
+            options=options,
+            kept=kept.get,
+            key=["code", "id"],
+        )
+        assert (found.schema, found.unique_key, found.failed, found.rekeyed) == (both, True, {}, {})
+
+
+def test_without_its_checkpoint_a_table_is_loaded_by_the_key_that_its_targets_have():
+    both = dataclasses.replace(THEN, key=("code", "id"))
+    spec = table_spec(verdict(None, [of_now(key=("id", "code"))], options=EVOLVE), EVOLVE)
+    assert (spec.schema.key, by_loaded_key(spec, [KeptSchema.of(both)]).schema) == (("id", "code"), both)
+    # a primary key that the instance does not have
+    bare = of_now(index_key=(), primary_key=("code",))
+    named = dataclasses.replace(EVOLVE, key=("id",))
+    spec = table_spec(verdict(None, [bare], options=EVOLVE, key=["id"]), named)
+    assert (spec.schema.key, spec.unique_key) == (("code",), True)
+    found = by_loaded_key(spec, [KeptSchema.of(THEN)])
+    assert (found.schema, found.unique_key) == (THEN, False)
+    assert by_loaded_key(spec, [KeptSchema.of(both)]) == by_loaded_key(spec, []) == spec
+    # by another one of the instance's own it begins anew
+    spec = table_spec(verdict(None, [of_now()], options=EVOLVE, key=["id"]), named)
+    assert by_loaded_key(spec, [KeptSchema.of(THEN)]) == spec
+
+
+def test_without_its_checkpoint_it_gets_nothing_that_waits():
+    secret = Column(5, 5, "secret", "int", 4, 10)
+    made = of_now(ID, CODE, NOTE, SKU, secret, key=("sku",))
+    spec = table_spec(verdict(None, [made], options=EVOLVE), EVOLVE)
+    whole = Chosen(spec.schema, spec.selection)
+    found = anew_without_checkpoint(spec, whole, KEPT[THEN.hash], {5}, None)
+    assert [column.name for column in found.schema.columns] == ["id", "code", "note", "sku"]
+    assert begins_anew(found.schema, KEPT[THEN.hash])
+    with pytest.raises(SelectionError, match="column sku waits to be asked for"):
+        anew_without_checkpoint(spec, whole, KEPT[THEN.hash], {4, 5}, None)
+    # nor does it lack what the source has dropped
+    absent = of_now(CODE, NOTE)
+    spec = table_spec(verdict(None, [absent], options=EVOLVE), EVOLVE)
+    found = anew_without_checkpoint(spec, Chosen(spec.schema), KEPT[THEN.hash], (), {2, 3})
+    assert (found.schema.kept, found.schema.key) == (("id",), ("code",))
+    # with one the plan has seen to it
+    assert anew_without_checkpoint(spec, found, KEPT[THEN.hash], (), {2, 3}) is found
+
+
+def test_the_key_of_before_in_a_target_is_the_text_where_only_that_is_exact():
+    at = Column(2, 2, "at", "datetime2", 8, scale=7, nullable=False)
+    then, now = TableSchema((ID, at, NOTE), ("at", "id")), TableSchema((ID, at, NOTE), ("note",))
+    mappings = map_columns(ORDERS, now, Selection(renames={"id": "number"}))
+    assert key_columns_before(now, mappings, KeptSchema.of(then)) == ("at__text", "number")
+
+
 def test_what_else_has_changed_still_fails_it():
     longer = dataclasses.replace(NOTE, type="varchar", length=4)
     with pytest.raises(SchemaChangedError, match="column note was int"):
@@ -200,6 +316,8 @@ def test_what_a_sink_had_is_told_by_the_names_of_then():
     assert begins_anew(now, kept, widens="fail")
     assert not begins_anew(now, kept)
     assert not begins_anew(as_before(now, kept), KeptSchema.of(as_before(now, kept)))
-    found = had(Chosen(now, Selection(renames={"kind": "k"})), kept, widens="fail")
+    found = had(
+        Chosen(now, Selection(renames={"kind": "k"})), kept, Selection(renames={"code": "k"}).hash, widens="fail"
+    )
     assert [column.name for column in found.schema.columns] == ["id", "code", "note"]
     assert found.selection.renames == {"code": "k"}

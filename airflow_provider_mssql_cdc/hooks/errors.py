@@ -24,7 +24,6 @@ SELECT_DENIED = 229
 _DENIED = frozenset({INVALID_OBJECT, SELECT_DENIED, 230, 262, 297, 300, 371, 916})
 _SERVER_STATE = frozenset({297, 300, 371})
 _DATABASE_PERMISSION = 262
-_MAY_NOT_ALTER_DATABASE = 5011
 _NOT_ADMINISTRATOR = {
     22902: "Ask a member of sysadmin to run it, or EXEC msdb.dbo.rds_cdc_enable_db on Amazon RDS.",
     22904: "Ask a member of db_owner to run it.",
@@ -93,11 +92,6 @@ def translate(error: BaseException, where: Where) -> MsSqlCdcError:
             f"{where.login!r} may not do this in {at}: {text}",
             number=number,
             advice=_NOT_ADMINISTRATOR[number],
-        )
-    if number == _MAY_NOT_ALTER_DATABASE:
-        grant = f"GRANT ALTER ON DATABASE::{quote(where.database)} TO {quote(where.login)};"
-        return CdcPermissionError(
-            f"{where.login!r} may not alter {at}: {text}", number=number, advice=f"ALTER DATABASE is needed: {grant}"
         )
     if number == NOT_TRACKED:
         return ChangeTrackingDisabledError(f"{at}: {text}", advice="ALTER TABLE .. ENABLE CHANGE_TRACKING tracks it.")

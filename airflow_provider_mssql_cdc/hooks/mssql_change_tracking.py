@@ -53,6 +53,8 @@ _AT_ONCE = 50
 _DATABASE_OFF, _TABLE_ON, _NO_KEY, _KEY_IS_STAMP, _TABLE_OFF = 1718, 4996, 4997, 4999, 4998
 _ALREADY_ON, _ALREADY_OFF, _TABLES_LEFT = 5088, 5089, 22115
 _MAY_NOT_ALTER = frozenset({1088, 4902})
+# each error of ALTER DATABASE is followed by 5069; the driver keeps one of the highest severity, so 5011 is never seen
+_MAY_NOT_ALTER_DATABASE, _ALTER_FAILED = 5011, 5069
 _LOCK_TIMEOUT = 1222
 
 
@@ -134,10 +136,20 @@ class MsSqlChangeTrackingHook(ConnectedHook):
         try:
             self.query(sql, repeatable=False)
         except SqlServerError as error:
-            if error.number == _ALREADY_OFF and not settled_by:
+            if error.number == settled_by:
+                return
+            if error.number == _ALREADY_OFF:
                 raise disabled(self.where.database) from None
-            if error.number != settled_by:
+            if error.number not in (_MAY_NOT_ALTER_DATABASE, _ALTER_FAILED):
                 raise
+            ((user, may),) = self.query(statements.MAY_ALTER)
+            if may:
+                raise
+            raise CdcPermissionError(
+                f"{self.where.login!r} may not alter {self.where.database}.",
+                number=_MAY_NOT_ALTER_DATABASE,
+                advice=f"ALTER DATABASE is needed: GRANT ALTER TO {quote(user)};",
+            ) from None
 
     # Tables
 

@@ -151,6 +151,8 @@ SELECT TOP (%s) table_name, start_time, end_time, rows_cleaned_up, cleanup_versi
 FROM dbo.MSchange_tracking_history
 ORDER BY start_time DESC, table_name"""
 
+MAY_ALTER = "SELECT USER_NAME(), HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'ALTER')"
+
 DATABASE_STATE = """
 SELECT USER_NAME(), HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DATABASE STATE'),
   HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DATABASE PERFORMANCE STATE')"""

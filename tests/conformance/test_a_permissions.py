@@ -246,7 +246,9 @@ def test_g_locks_and_transactions_need_the_state_permission_memory(t: Database, 
 
 
 def test_a6_database_options_need_a_right_memory(t: Database) -> None:
-    assert t.user().number("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON") == 5011
+    user = t.user()
+    assert user.number("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON") == 5069
+    assert [message.severity for message in user.messages] == [14, 16]
 
 
 def test_rights_on_a_schema_end_with_it(plain: Database) -> None:

@@ -58,13 +58,6 @@ def error(number: int, text: str) -> pymssql.Error:
             True,
             "Run in [shop]: GRANT VIEW DATABASE STATE TO [reader];",
         ),
-        (
-            5011,
-            "User does not have permission to alter database 'shop'.",
-            CdcPermissionError,
-            True,
-            "ALTER DATABASE is needed: GRANT ALTER ON DATABASE::[shop] TO [reader];",
-        ),
         (22105, "Change tracking is not on for 'dbo.t'.", ChangeTrackingDisabledError, True, "ENABLE CHANGE_TRACKING"),
         (22117, "Ask the primary.", SqlServerError, False, "Let the connection lead to the primary"),
         (22901, "The database is not enabled.", CdcDisabledError, True, ""),

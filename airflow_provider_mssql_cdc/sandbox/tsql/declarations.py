@@ -132,7 +132,7 @@ def _alter_database(executor: Executor, cursor: Cursor) -> None:
     name = cursor.name()
     database = executor.env.current if name.upper() == "CURRENT" else executor.env.database_named(name)
     if not executor.env.permitted(database, "ALTER"):
-        raise SqlError.of(5011, database.name, state=9)
+        raise tracking.failed(SqlError.of(5011, database.name, state=9))
     cursor.expect("SET")
     option = cursor.name().upper()
     if option == "CHANGE_TRACKING":

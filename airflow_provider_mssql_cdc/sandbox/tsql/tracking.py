@@ -24,21 +24,21 @@ def alter_database(executor: Executor, database: Database, cursor: Cursor) -> No
     wanted, tracking = tracking_options.read(cursor), database.tracking
     name = database.name
     if wanted.mixed:
-        raise _failed(SqlError.of(22114))
+        raise failed(SqlError.of(22114))
     if name in _SYSTEM:
-        raise _failed(SqlError.of(5090, name))
+        raise failed(SqlError.of(5090, name))
     before = tracking.options
     if wanted.on:
         if before is not None:
-            raise _failed(SqlError.of(5088, name))
+            raise failed(SqlError.of(5088, name))
         tracking.switch_on(wanted.options(Options()))
     elif before is None:
-        raise _failed(SqlError.of(5089, name, state=2 if wanted.on is None else 1))
+        raise failed(SqlError.of(5089, name, state=2 if wanted.on is None else 1))
     elif wanted.on is None:
         tracking.set_options(wanted.options(before))
     else:
         if executor.env.catalog(database).tracked:
-            raise _failed(SqlError.of(22115, name))
+            raise failed(SqlError.of(22115, name))
         tracking.switch_off()
         newest = f"(SELECT max(commit_ts) FROM {database.duck}.main.{COMMITS})"
         executor.env.fetchall(f"DELETE FROM {database.duck}.main.{COMMITS} WHERE commit_ts < {newest}")
@@ -50,10 +50,11 @@ def check_alone(cursor: Cursor) -> None:
     :raises SqlError: 22114, followed by 5069
     """
     if cursor.at(",") and any(token.upper == "CHANGE_TRACKING" for token in cursor.tokens[cursor.position :]):
-        raise _failed(SqlError.of(22114))
+        raise failed(SqlError.of(22114))
 
 
-def _failed(error: SqlError) -> SqlError:
+def failed(error: SqlError) -> SqlError:
+    """An error of ALTER DATABASE, which always says behind it that the statement failed."""
     error.followed = (SqlError.of(5069),)
     return error
 

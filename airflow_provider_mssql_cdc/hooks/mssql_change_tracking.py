@@ -35,6 +35,7 @@ from airflow_provider_mssql_cdc.hooks.tracking_catalog import (
     change_of,
     database_of,
     disabled,
+    grant_state,
     lacking_right,
     not_found,
     questions_about,
@@ -56,6 +57,8 @@ _MAY_NOT_ALTER = frozenset({1088, 4902})
 # each error of ALTER DATABASE is followed by 5069; the driver keeps one of the highest severity, so 5011 is never seen
 _MAY_NOT_ALTER_DATABASE, _ALTER_FAILED = 5011, 5069
 _LOCK_TIMEOUT = 1222
+# the second follows the first, and the driver keeps that
+_NO_STATE = frozenset({262, 297})
 
 
 class MsSqlChangeTrackingHook(ConnectedHook):
@@ -306,9 +309,15 @@ class MsSqlChangeTrackingHook(ConnectedHook):
 
         :raises CdcPermissionError: for a login without VIEW DATABASE STATE
         """
+        try:
+            found = self.query(statements.SIZES)
+        except CdcPermissionError as error:
+            if error.number not in _NO_STATE:
+                raise
+            raise self._denied(error, [grant_state(self.status().user)]) from None
         return [
             TrackingSize(None if table is None else TableName(schema, table), int(rows), int(reserved))
-            for schema, table, rows, reserved in self.query(statements.SIZES)
+            for schema, table, rows, reserved in found
         ]
 
     def cleanups(self, limit: int = 100) -> list[Cleanup]:
@@ -326,6 +335,10 @@ class MsSqlChangeTrackingHook(ConnectedHook):
 
     # Permissions
 
+    def _denied(self, error: CdcPermissionError, grants: Sequence[str]) -> CdcPermissionError:
+        """The same error, with what to run."""
+        return CdcPermissionError(error.message, number=error.number, advice=f"Run: {' '.join(grants)}")
+
     def lacking_rights(self, tables: Sequence[TableName]) -> list[LackingRight]:
         """What the login lacks to read the changes of tables, each with its GRANT: four statements, more for many."""
         wanted = list(dict.fromkeys(tables))
@@ -334,8 +347,7 @@ class MsSqlChangeTrackingHook(ConnectedHook):
         lacking = []
         if not any(state):
             purpose = "to tell a restored database, and when a transaction was committed"
-            grant = f"GRANT VIEW DATABASE STATE TO {quote(user)};"
-            lacking.append(LackingRight("VIEW DATABASE STATE", None, (), grant, purpose))
+            lacking.append(LackingRight("VIEW DATABASE STATE", None, (), grant_state(user), purpose))
         may_not: dict[tuple[TableName, bool], list[str]] = defaultdict(list)
         questions = [question for table in wanted for question in questions_about(table, keys.get(table, ()))]
         for start in range(0, len(questions), _AT_ONCE):

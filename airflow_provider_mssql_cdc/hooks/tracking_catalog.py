@@ -110,6 +110,11 @@ def lacking_right(table: TableName, columns: list[str], user: str, reading: bool
     return LackingRight("SELECT", table, named, grant, "to read the keys of its changes")
 
 
+def grant_state(user: str) -> str:
+    """The statement that lets a user see sizes, and the commit table."""
+    return f"GRANT VIEW DATABASE STATE TO {quote(user)};"
+
+
 def change_of(table: TrackedTable, row: Row, asked: Sequence[Column]) -> TrackedChange:
     """Read a row of ``statements.changes``.
 

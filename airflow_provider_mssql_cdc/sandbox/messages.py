@@ -56,6 +56,7 @@ MESSAGES: dict[int, str] = {
         "The text, ntext, and image data types cannot be compared or sorted, except when using IS NULL or LIKE "
         "operator."
     ),
+    297: "The user does not have permission to perform this action.",
     300: "{} permission was denied on object 'server', database 'master'.",
     308: "Index '{}' on table '{}' (specified in the FROM clause) does not exist.",
     313: "An insufficient number of arguments were supplied for the procedure or function {}.",

@@ -44,7 +44,7 @@ def test_75_sizes_of_side_tables(t: Database) -> None:
     )
     assert t.run(sizes) == [("t", 4)]
     reader = t.user("GRANT SELECT ON dbo.t TO {user}", "GRANT VIEW DEFINITION TO {user}")
-    assert reader.number("SELECT COUNT(*) FROM sys.dm_db_partition_stats") == 262
+    assert reader.number("SELECT COUNT(*) FROM sys.dm_db_partition_stats") == 297
     watcher = t.user("GRANT VIEW DEFINITION TO {user}", "GRANT VIEW DATABASE STATE TO {user}")
     t.run("GRANT SELECT ON dbo.t TO public")
     assert watcher.run(sizes) == [("t", 4)]

@@ -71,7 +71,7 @@ def test_g_time_zone_and_rights_by_version(server: Server) -> None:
             db = Database(embedded)
             db.enable()
             error = db.user().error("SELECT * FROM sys.dm_cdc_errors")
-            assert (error.number, right in error.text) == (262, True)
+            assert (error.number, right in error.text) == (297, True)
             if known:
                 assert db.value("SELECT CURRENT_TIMEZONE_ID()") == "UTC"
             else:

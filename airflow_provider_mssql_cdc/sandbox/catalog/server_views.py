@@ -125,13 +125,15 @@ def _cdc_view(name: str) -> Callable[[Any, Database], Relation]:
 def require_state(env: Environment, database: Database) -> None:
     """Refuse who may not see the state of a database.
 
-    :raises SqlError: 262
+    :raises SqlError: 262, followed by 297
     """
     if not env.permitted(database, "VIEW DATABASE PERFORMANCE STATE") and not env.has_server_right(
         "VIEW SERVER PERFORMANCE STATE"
     ):
         state = "PERFORMANCE STATE" if env.instance.version.number >= (16,) else "STATE"
-        raise SqlError.of(262, f"VIEW DATABASE {state}", database.name)
+        error = SqlError.of(262, f"VIEW DATABASE {state}", database.name)
+        error.followed = (SqlError.of(297),)
+        raise error
 
 
 def _log_space(env: Environment, database: Database) -> Relation:

@@ -22,6 +22,9 @@ _MINUTE = datetime.timedelta(minutes=1)
 DEFAULT_RETENTION = datetime.timedelta(days=7)
 """What is asked for unless a DAG author says otherwise; SQL Server's own default is two days."""
 
+READ_WRITE = "READ_WRITE"
+"""What ``Updateability`` says of a database that is neither read-only nor on a secondary replica."""
+
 MOST_CONTEXT = 128
 """Bytes of a context (docs: WITH CHANGE_TRACKING_CONTEXT)."""
 
@@ -87,7 +90,7 @@ class DatabaseTracking:
     @property
     def read_only(self) -> bool:
         """Whether this may be a secondary replica, whose versions are not to be trusted."""
-        return self.updateability != "READ_WRITE"
+        return self.updateability != READ_WRITE
 
     def shorter_than(self, minutes: int | None) -> str | None:
         """Say that changes are not kept for longer than CDC keeps them; None where they are, or nobody knows.

@@ -96,14 +96,19 @@ def translate(error: BaseException, where: Where) -> MsSqlCdcError:
     if number == NOT_TRACKED:
         return ChangeTrackingDisabledError(f"{at}: {text}", advice="ALTER TABLE .. ENABLE CHANGE_TRACKING tracks it.")
     if number == ON_A_SECONDARY:
-        return SqlServerError(
-            f"{at} is a secondary replica: {text}",
-            number=number,
-            advice="Let the connection lead to the primary: only there versions mean something.",
-        )
+        return on_a_secondary(where, text)
     if number in _NO_CDC:
         return CdcDisabledError(f"{at}: {text}", advice=None)
     return SqlServerError(f"{at}: error {number}: {text}", number=number)
+
+
+def on_a_secondary(where: Where, text: str) -> SqlServerError:
+    """The error that says that versions are asked for where they mean nothing."""
+    return SqlServerError(
+        f"{where.database} on {where.server} is a secondary replica: {text}",
+        number=ON_A_SECONDARY,
+        advice="Let the connection lead to the primary: only there versions mean something.",
+    )
 
 
 def translate_login(error: BaseException, where: Where, *, database_at_fault: bool = False) -> MsSqlCdcError:

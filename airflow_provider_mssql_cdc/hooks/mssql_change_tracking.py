@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core.change_tracking import (
     DEFAULT_RETENTION,
+    READ_WRITE,
     Cleanup,
     DatabaseTracking,
     DatabaseVersions,
@@ -30,7 +31,7 @@ from airflow_provider_mssql_cdc.core.position import Version, is_gap
 from airflow_provider_mssql_cdc.core.table import TableName, quote
 from airflow_provider_mssql_cdc.hooks import tracking_statements as statements
 from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
-from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
+from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, on_a_secondary
 from airflow_provider_mssql_cdc.hooks.tracking_catalog import (
     change_of,
     database_of,
@@ -68,7 +69,8 @@ class MsSqlChangeTrackingHook(ConnectedHook):
     One connection, opened at the first statement and kept until ``close``; autocommit, so that nothing is locked
     between statements. Use it as a context manager. Every method raises the errors of ``core.exceptions``:
     LoginError, ServerUnreachableError, DatabaseUnavailableError, CdcPermissionError, ChangeTrackingDisabledError,
-    SqlServerError. A secondary replica answers ``status`` alone; what asks for versions there is error 22117.
+    SqlServerError. A secondary replica answers ``status`` alone; what asks for versions there, or in a database that is
+    read-only, is error 22117.
 
     :param mssql_conn_id: Airflow connection of type ``mssql``, with the extras that ``MsSqlCdcHook`` uses
     :param schema: database that overrides the connection's
@@ -237,7 +239,17 @@ class MsSqlChangeTrackingHook(ConnectedHook):
 
     def current_version(self) -> Version | None:
         """The version of the last transaction that changed a tracked table; None while Change Tracking is off."""
-        return version(self.query(statements.CURRENT_VERSION)[0][0])
+        return self._current(self.query(statements.CURRENT_VERSION))
+
+    def _current(self, rows: Sequence[Row]) -> Version | None:
+        """Read the row of ``statements.CURRENT_VERSION``.
+
+        :raises SqlServerError: with number 22117 where this is no primary
+        """
+        ((current, updateability),) = rows
+        if updateability != READ_WRITE:
+            raise on_a_secondary(self.where, f"Updateability is {updateability}.")
+        return version(current)
 
     def versions(self, tables: Iterable[TableName]) -> DatabaseVersions:
         """The current version, and those of the tables: one statement for any number.
@@ -255,8 +267,8 @@ class MsSqlChangeTrackingHook(ConnectedHook):
         parameters: list[Any] = []
         for ordinal, table in enumerate(wanted):
             parameters += [ordinal, table.schema, table.table]
-        ((current,),), rows = self.query_sets(statements.versions(len(wanted)), parameters)
-        return rows, version(current)
+        current, rows = self.query_sets(statements.versions(len(wanted)), parameters)
+        return rows, self._current(current)
 
     # Changes
 
@@ -282,7 +294,8 @@ class MsSqlChangeTrackingHook(ConnectedHook):
             raise ParameterError(f"nothing lies after {after} and up to {upto}")
         last = Version.LARGEST if upto is None else upto.value
         given = (statements.changes(table), limit, after.value, last, table.object_id)
-        rows, ((lowest,),) = self.query_sets(statements.EXECUTE_CHANGES, given)
+        current, rows, ((lowest,),) = self.query_sets(statements.EXECUTE_CHANGES, given)
+        self._current(current)
         # asked for after the rows were read: cleanup raises it before it removes anything
         min_valid = version(lowest)
         if is_gap(after, min_valid):

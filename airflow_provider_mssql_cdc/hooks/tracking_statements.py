@@ -23,16 +23,18 @@ WHERE d.name = DB_NAME()"""
 SNAPSHOT_ISOLATION_ON = 1
 """``snapshot_isolation_state`` while it is on; others are off, and being switched (docs: sys.databases)."""
 
-CURRENT_VERSION = "SELECT CHANGE_TRACKING_CURRENT_VERSION()"
+# some secondary replicas answer, with what does not fit together: a version counts beside READ_WRITE alone
+_UPDATEABILITY = "CAST(DATABASEPROPERTYEX(DB_NAME(), N'Updateability') AS nvarchar(128))"
+CURRENT_VERSION = f"SELECT CHANGE_TRACKING_CURRENT_VERSION(), {_UPDATEABILITY}"
+"""The current version, and whether this may be a secondary replica."""
 
 # The current version is read at once and first, so that it is a lower bound of what the lowest valid ones allow. For
 # those only the function counts: the catalogue shows them to logins that may not ask about changes, too.
-_VERSIONS = """
-DECLARE @current bigint = CHANGE_TRACKING_CURRENT_VERSION();
-SELECT @current;
+_VERSIONS = f"""
+{CURRENT_VERSION};
 SELECT w.ordinal, t.object_id, s.name, t.name, t.create_date, ct.object_id, ct.is_track_columns_updated_on,
   ct.begin_version, CHANGE_TRACKING_MIN_VALID_VERSION(t.object_id), it.object_id, it.create_date
-FROM (VALUES {tables}) AS w (ordinal, schema_name, table_name)
+FROM (VALUES {{tables}}) AS w (ordinal, schema_name, table_name)
 JOIN sys.schemas AS s ON s.name COLLATE DATABASE_DEFAULT = w.schema_name
 JOIN sys.tables AS t ON t.schema_id = s.schema_id AND t.name COLLATE DATABASE_DEFAULT = w.table_name
 LEFT JOIN sys.change_tracking_tables AS ct ON ct.object_id = t.object_id
@@ -43,7 +45,7 @@ ORDER BY w.ordinal"""
 def versions(tables: int) -> str:
     """The statement about so many tables; parameters of each: ordinal, schema, table.
 
-    Result sets: the current version; a row for each table that the login sees.
+    Result sets: ``CURRENT_VERSION``; a row for each table that the login sees.
     """
     row = "(%s, CAST(%s AS nvarchar(128)), CAST(%s AS nvarchar(128)))"
     return _VERSIONS.format(tables=", ".join([row] * tables))
@@ -109,7 +111,7 @@ def updatable(table: TrackedTable) -> tuple[Column, ...]:
 
 
 def changes(table: TrackedTable) -> str:
-    """The inner text that lists changes. Result sets: version, creation, operation, mask, context, the key, and whether
+    """The inner text that lists changes. Result sets: ``CURRENT_VERSION``; version, creation, operation, mask, context, the key, and whether
     each of the ``updatable`` columns is in the mask; the lowest valid version, read afterwards."""
     keys = ", ".join(f"c.{quote(name)}" for name in table.primary_key)
     asked = updatable(table) if table.columns_updated else ()
@@ -117,6 +119,7 @@ def changes(table: TrackedTable) -> str:
         f", CHANGE_TRACKING_IS_COLUMN_IN_MASK({column.column_id}, c.SYS_CHANGE_COLUMNS)" for column in asked
     )
     return (
+        f"{CURRENT_VERSION};\n"
         "SELECT TOP (@limit) c.SYS_CHANGE_VERSION, c.SYS_CHANGE_CREATION_VERSION, c.SYS_CHANGE_OPERATION,"
         f" c.SYS_CHANGE_COLUMNS, c.SYS_CHANGE_CONTEXT, {keys}{masks}"
         f" FROM CHANGETABLE(CHANGES {table.source.quoted}, @after) AS c"

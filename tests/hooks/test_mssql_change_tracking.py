@@ -207,18 +207,21 @@ def test_a_database_whose_tables_are_tracked_stays_on(shop: Source, hooks: Hooks
     assert not hook.status().enabled
 
 
+@pytest.mark.parametrize("refuses", [True, False], ids=["refuses", "answers"])
 def test_a_secondary_says_that_it_is_one_and_no_versions(
-    shop: Source, hooks: Hooks, request: pytest.FixtureRequest
+    shop: Source, hooks: Hooks, request: pytest.FixtureRequest, refuses: bool
 ) -> None:
     sandbox = only_sandbox(request, "it has no secondary")
     hook = hooks()
     (tracked,) = hook.tracked_tables([ORDERS])
-    sandbox.tracking(shop.name).secondary = True
+    tracking = sandbox.tracking(shop.name)
+    tracking.secondary, tracking.switches = True, dataclasses.replace(tracking.switches, secondary_refuses=refuses)
     status = hook.status()
     assert (status.enabled, status.updateability, status.read_only) == (True, "READ_ONLY", True)
     for ask in (
         hook.current_version,
         lambda: hook.versions([ORDERS]),
+        lambda: hook.versions([]),
         lambda: hook.tracked_tables([ORDERS]),
         lambda: hook.changes(tracked, Version(0)),
     ):

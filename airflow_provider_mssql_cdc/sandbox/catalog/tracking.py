@@ -33,6 +33,9 @@ def _current_version(env: Environment, arguments: list[Expr]) -> Expr:
     check_primary(database)
     if database.tracking.options is None:
         return constant(None, BIGINT)
+    if database.tracking.secondary:
+        # those that answer were seen to say what does not fit; how is not known
+        return constant(0, BIGINT)
     if env.newest_version is not None:
         return constant(env.newest_version, BIGINT)
     _see(env, database)

@@ -111,7 +111,7 @@ def check_primary(database: Database) -> None:
 
     :raises SqlError: 22117
     """
-    if database.tracking.secondary:
+    if database.tracking.secondary and database.tracking.switches.secondary_refuses:
         raise SqlError.of(22117)
 
 

@@ -166,6 +166,9 @@ def test_a_secondary_tells_nothing(server: Sandbox, client: Client) -> None:
         "SELECT * FROM CHANGETABLE(VERSION dbo.t, (id), (1)) AS c",
     )
     assert [client.error(each) for each in asked] == [22117] * 4
+    server.tracking().switches = dataclasses.replace(server.tracking().switches, secondary_refuses=False)
+    assert client.value("CHANGE_TRACKING_CURRENT_VERSION()") == 0
+    assert client.value("CHANGE_TRACKING_MIN_VALID_VERSION(OBJECT_ID('dbo.t'))") is not None
     server.tracking().secondary = False
     assert client.run(asked[0]) == [(0,)]
 

@@ -106,11 +106,14 @@ class TrackingSwitches:
         the one that it had first
     :param version_of_the_snapshot: whether CHANGE_TRACKING_CURRENT_VERSION within one statement of its own transaction
         is that of the statement's snapshot, or the newest when the statement ends
+    :param secondary_refuses: whether a secondary replica answers nothing about versions (22117, docs), or something
+        that does not fit together (reported)
     """
 
     context_on_select_error: bool = True
     newest_spelling: bool = True
     version_of_the_snapshot: bool = True
+    secondary_refuses: bool = True
 
 
 def _switches(drawn: random.Random) -> TrackingSwitches:
@@ -124,7 +127,8 @@ class ChangeTracking:
 
     :param harshness: what is drawn of what is not known for certain
     :ivar switches: what is not known for certain
-    :ivar secondary: whether the database is one of a secondary replica, where nothing of it may be asked
+    :ivar secondary: whether the database is one of a secondary replica, where nothing of it may be asked, or where
+        what is answered does not fit together: see ``switches``
     """
 
     def __init__(self, harshness: Harshness) -> None:

@@ -178,17 +178,21 @@ class TrackedVersions:
     side_object_id: int | None = None
     side_created: datetime.datetime | None = None
 
-    def is_valid(self, last: Version) -> bool:
-        """Whether all changes after a version can be read. Where there is no lowest valid version, none is valid.
+    def is_valid(self, last: Version, current: Version | None) -> bool:
+        """Whether all changes after a version can be read. Where there is no lowest valid version, none is valid; nor
+        is one that the database has not reached: it was restored.
 
         After a TRUNCATE, or off and on, the version that was current then counts as valid, and what was deleted is
         not told: compare ``begin`` and the side table with those of before.
-        """
-        return not is_gap(last, self.min_valid)
 
-    def problem(self, last: Version, user: str) -> str | None:
+        :param current: of ``DatabaseVersions``
+        """
+        return current is not None and last <= current and not is_gap(last, self.min_valid)
+
+    def problem(self, last: Version, current: Version | None, user: str) -> str | None:
         """Say why the changes after a version cannot be read, and what to do; None where they can.
 
+        :param current: of ``DatabaseVersions``
         :param user: database user, for the GRANT
         """
         name, place = self.table, self.table.quoted
@@ -197,13 +201,22 @@ class TrackedVersions:
                 f"{name}: there is no such table, or {user!r} does not see it: GRANT SELECT ON {place} TO "
                 f"{quote(user)};"
             )
+        if current is None:
+            return f"{name}: Change Tracking is off for the database: ALTER DATABASE CURRENT SET CHANGE_TRACKING = ON;"
         if self.standing is Standing.UNTRACKED:
             return f"{name}: Change Tracking is off for it: ALTER TABLE {place} ENABLE CHANGE_TRACKING;"
         if self.standing is Standing.DENIED:
             return f"{name}: {user!r} may not ask about its changes: {grant_view(self.table, user)}"
-        if self.is_valid(last):
+        if last > current:
+            return f"{name}: {restored(last, current)} Read the table anew."
+        if self.is_valid(last, current):
             return None
         return f"{name}: the changes after {last} up to {self.min_valid} were removed: read the table anew."
+
+
+def restored(last: Version, current: Version) -> str:
+    """Say what it means that a database has not reached a version that was read from it."""
+    return f"the database is at {current}, below {last}: it was restored."
 
 
 def grant_view(table: TableName, user: str) -> str:

@@ -118,7 +118,7 @@ class FeedError(MsSqlCdcError):
 
 
 class RestoredError(MsSqlCdcError):
-    """The database's LSN history is not the one that the checkpoint was made in: restored, or CDC enabled anew."""
+    """The database's history of positions is not the one that was read: restored, or CDC enabled anew."""
 
 
 class SourceRestoredError(MsSqlCdcError):

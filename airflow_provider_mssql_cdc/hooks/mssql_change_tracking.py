@@ -19,12 +19,14 @@ from airflow_provider_mssql_cdc.core.change_tracking import (
     TrackedChange,
     TrackedTable,
     TrackingSize,
+    restored,
 )
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
     GapError,
     KeyRequiredError,
     ParameterError,
+    RestoredError,
     SqlServerError,
 )
 from airflow_provider_mssql_cdc.core.position import Version, is_gap
@@ -285,6 +287,7 @@ class MsSqlChangeTrackingHook(ConnectedHook):
         :param upto: None for all that there is
         :param limit: of keys, at most 10,000
         :raises ParameterError: for another limit, or a version above ``upto``
+        :raises RestoredError: if the database has not reached ``after``
         :raises GapError: if changes after the version were removed
         :raises ChangeTrackingDisabledError: if the table is not tracked any more
         """
@@ -294,8 +297,10 @@ class MsSqlChangeTrackingHook(ConnectedHook):
             raise ParameterError(f"nothing lies after {after} and up to {upto}")
         last = Version.LARGEST if upto is None else upto.value
         given = (statements.changes(table), limit, after.value, last, table.object_id)
-        current, rows, ((lowest,),) = self.query_sets(statements.EXECUTE_CHANGES, given)
-        self._current(current)
+        first, rows, ((lowest,),) = self.query_sets(statements.EXECUTE_CHANGES, given)
+        current = self._current(first)
+        if current is not None and after > current:
+            raise RestoredError(restored(after, current), table=str(table.source), advice="Read the table anew.")
         # asked for after the rows were read: cleanup raises it before it removes anything
         min_valid = version(lowest)
         if is_gap(after, min_valid):

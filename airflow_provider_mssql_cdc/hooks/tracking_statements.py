@@ -111,8 +111,11 @@ def updatable(table: TrackedTable) -> tuple[Column, ...]:
 
 
 def changes(table: TrackedTable) -> str:
-    """The inner text that lists changes. Result sets: ``CURRENT_VERSION``; version, creation, operation, mask, context, the key, and whether
-    each of the ``updatable`` columns is in the mask; the lowest valid version, read afterwards."""
+    """The inner text that lists changes.
+
+    Result sets: ``CURRENT_VERSION``; version, creation, operation, mask, context, the key, and whether each of the
+    ``updatable`` columns is in the mask; the lowest valid version, read afterwards.
+    """
     keys = ", ".join(f"c.{quote(name)}" for name in table.primary_key)
     asked = updatable(table) if table.columns_updated else ()
     masks = "".join(

@@ -75,18 +75,19 @@ def test_other_retentions_are_refused(kept):
         Retention.of(kept)
 
 
-@given(versions, st.none() | versions)
-def test_the_last_version_is_valid_at_or_above_the_lowest_one_and_never_without_one(last, lowest):
+@given(versions, st.none() | versions, st.none() | versions)
+def test_the_last_version_is_valid_from_the_lowest_one_to_the_current_one_and_never_without_them(last, lowest, current):
     table = TrackedVersions(ORDERS, Standing.TRACKED, 7, Version(0), lowest)
-    assert table.is_valid(last) == (lowest is not None and last.value >= lowest.value)
+    known = lowest is not None and current is not None
+    assert table.is_valid(last, current) == (known and lowest.value <= last.value <= current.value)
     if lowest is not None:
-        assert (table.problem(last, "u") is None) == table.is_valid(last)
+        assert (table.problem(last, current, "u") is None) == table.is_valid(last, current)
 
 
 @given(versions, st.sampled_from([Standing.UNKNOWN, Standing.UNTRACKED, Standing.DENIED]))
 def test_no_version_is_valid_where_nobody_says_which(last, standing):
-    assert not TrackedVersions(ORDERS, standing).is_valid(last)
-    assert TrackedVersions(ORDERS, standing).problem(last, "u") is not None
+    assert not TrackedVersions(ORDERS, standing).is_valid(last, Version(9))
+    assert TrackedVersions(ORDERS, standing).problem(last, Version(9), "u") is not None
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,22 @@ def test_no_version_is_valid_where_nobody_says_which(last, standing):
     ],
 )
 def test_what_is_in_the_way_is_told_apart(standing, lowest, said):
-    assert TrackedVersions(ORDERS, standing, min_valid=lowest).problem(Version(4), "u]") == said
+    assert TrackedVersions(ORDERS, standing, min_valid=lowest).problem(Version(4), Version(6), "u]") == said
+
+
+def test_a_version_that_the_database_has_not_reached_is_that_of_another_history():
+    table = TrackedVersions(ORDERS, Standing.TRACKED, min_valid=Version(0))
+    assert table.problem(Version(4), Version(4), "u") is None
+    assert table.problem(Version(5), Version(4), "u") == (
+        "sales.or]ders: the database is at version 4, below version 5: it was restored. Read the table anew."
+    )
+
+
+def test_a_database_that_is_off_is_told_before_its_tables():
+    assert TrackedVersions(ORDERS, Standing.UNTRACKED).problem(Version(5), None, "u") == (
+        "sales.or]ders: Change Tracking is off for the database: ALTER DATABASE CURRENT SET CHANGE_TRACKING = ON;"
+    )
+    assert "no such table" in (TrackedVersions(ORDERS, Standing.UNKNOWN).problem(Version(5), None, "u") or "")
 
 
 @pytest.mark.parametrize(

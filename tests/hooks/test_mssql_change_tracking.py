@@ -31,6 +31,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     KeyRequiredError,
     ParameterError,
+    RestoredError,
     SqlServerError,
     TableNotFoundError,
 )
@@ -402,11 +403,11 @@ def test_a_table_that_may_not_be_asked_about_is_told_apart(
         ORDERS: Standing.DENIED, PLAIN: Standing.UNTRACKED, ODD: Standing.UNKNOWN,
     }  # fmt: skip
     assert (found.current, found.tables[ORDERS].begin, found.tables[ORDERS].min_valid) == (Version(4), Version(0), None)
-    problem = found.tables[ORDERS].problem(Version(4), login)
+    problem = found.tables[ORDERS].problem(Version(4), found.current, login)
     assert problem is not None
     shop.sql(problem[problem.index("GRANT") :])
     allowed = hook.versions([ORDERS]).tables[ORDERS]
-    assert (allowed.standing, allowed.min_valid, allowed.problem(Version(0), login)) == (
+    assert (allowed.standing, allowed.min_valid, allowed.problem(Version(0), found.current, login)) == (
         Standing.TRACKED, Version(0), None,
     )  # fmt: skip
 
@@ -420,12 +421,13 @@ def test_truncate_and_off_and_on_leave_the_last_version_valid_and_are_seen_other
     truncated = hook.versions([ORDERS])
     now = truncated.tables[ORDERS]
     assert (truncated.current, now.begin, now.min_valid) == (Version(4), Version(4), Version(4))
-    assert (now.is_valid(Version(3)), now.is_valid(Version(4))) == (False, True)
+    assert [now.is_valid(Version(at), truncated.current) for at in (3, 4, 5)] == [False, True, False]
     assert now.begin != before.begin
     hook.disable_table(ORDERS)
     hook.enable_table(ORDERS)
-    anew = hook.versions([ORDERS]).tables[ORDERS]
-    assert (anew.is_valid(Version(4)), anew.begin) == (True, now.begin)
+    found = hook.versions([ORDERS])
+    anew = found.tables[ORDERS]
+    assert (anew.is_valid(Version(4), found.current), anew.begin) == (True, now.begin)
     assert anew.side_object_id != now.side_object_id
 
 
@@ -448,7 +450,7 @@ def test_changes_are_those_of_changetable(shop: Source, hooks: Hooks) -> None:
     assert hook.changes(orders, Version(1), limit=1) == [named]
     assert hook.changes(orders, Version(1), Version(2)) == [named]
     assert hook.changes(orders, Version(2), Version(3)) == [first]
-    assert hook.changes(orders, Version(4)) == hook.changes(orders, Version(400)) == []
+    assert hook.changes(orders, Version(4)) == []
     plain = shop.sql(
         "SELECT SYS_CHANGE_VERSION, SYS_CHANGE_CREATION_VERSION, SYS_CHANGE_OPERATION, id, line, SYS_CHANGE_CONTEXT"
         " FROM CHANGETABLE(CHANGES sales.orders, 1) AS c ORDER BY 1"
@@ -485,6 +487,13 @@ def test_changes_that_were_removed_are_a_gap(shop: Source, hooks: Hooks) -> None
     hook.disable_table(ODD)
     with pytest.raises(ChangeTrackingDisabledError, match="ENABLE CHANGE_TRACKING"):
         hook.changes(odd, Version(4))
+
+
+def test_a_version_of_another_history_is_no_empty_window(shop: Source, hooks: Hooks) -> None:
+    hook = hooks()
+    orders = hook.tracked_table(ORDERS)
+    with pytest.raises(RestoredError, match=r"sales\.orders: the database is at version 4, below version 400.*anew"):
+        hook.changes(orders, Version(400))
 
 
 def test_what_is_removed_between_the_rows_and_the_mark_is_a_gap(

@@ -136,7 +136,8 @@ class ProposalOverdueError(MsSqlCdcError):
 
 
 class InstanceChangedError(MsSqlCdcError):
-    """The capture instance is no longer the one that the run was planned with; planning again settles it."""
+    """The capture instance, or the tracked table, is no longer the one that was planned with; planning again settles
+    it."""
 
     permanent = False
 

@@ -38,7 +38,6 @@ DATABASE_REFUSED, LOGIN_REFUSED = 11, 14
 # DB-Library's own numbers (sybdb.h) for a connection that was open and is gone.
 BROKEN = frozenset({20003, 20004, 20006, 20017, 20019, 20020, 20047})
 
-_TRACKING = "VIEW CHANGE TRACKING"
 _QUOTED = re.compile(r"'([^']*)'")
 _DRIVER_CODE = re.compile(r"DB-Lib error message (\d+)")
 _SERVER_ERROR = re.compile(r"DB-Lib error message 20018, severity (\d+)")
@@ -174,9 +173,6 @@ def _grant(number: int, text: str, where: Where) -> str:
     if number == _DATABASE_PERMISSION and "VIEW DATABASE" in text:
         return f"Run in {quote(where.database)}: GRANT VIEW DATABASE STATE TO {user};"
     names = _QUOTED.findall(text)
-    if number == SELECT_DENIED and len(names) >= 3 and _TRACKING in text:
-        place = f"{quote(names[2])}.{quote(names[0])}"
-        return f"Run in {quote(names[1])}: GRANT {_TRACKING} ON {place} TO {user};"
     if number == SELECT_DENIED and len(names) >= 3:
         # 229 names object, database and schema, in this order in every language of the server.
         schema = names[2]

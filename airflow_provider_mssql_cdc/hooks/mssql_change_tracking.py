@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,11 +22,14 @@ from airflow_provider_mssql_cdc.core.change_tracking import (
 )
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
+    ChangeTrackingDisabledError,
     GapError,
     KeyRequiredError,
+    MsSqlCdcError,
     ParameterError,
     RestoredError,
     SqlServerError,
+    TableNotFoundError,
 )
 from airflow_provider_mssql_cdc.core.position import Version, is_gap
 from airflow_provider_mssql_cdc.core.table import TableName, quote
@@ -36,30 +38,30 @@ from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, on_a_secondary
 from airflow_provider_mssql_cdc.hooks.tracking_catalog import (
     change_of,
+    cleanups_of,
     database_of,
     disabled,
-    grant_state,
-    lacking_right,
+    made_anew,
     not_found,
-    questions_about,
     schemas_of,
+    sizes_of,
     tables_of,
     version,
     versions_of,
 )
+from airflow_provider_mssql_cdc.hooks.tracking_rights import denied, grant_select, grant_state, lacking_rights
 
 MOST_CHANGES = 10_000
 """Changes that are listed at most: they are for people, not for loads."""
-
-_AT_ONCE = 50
-"""Permissions of which one statement asks."""
 
 _DATABASE_OFF, _TABLE_ON, _NO_KEY, _KEY_IS_STAMP, _TABLE_OFF = 1718, 4996, 4997, 4999, 4998
 _ALREADY_ON, _ALREADY_OFF, _TABLES_LEFT = 5088, 5089, 22115
 _MAY_NOT_ALTER = frozenset({1088, 4902})
 # each error of ALTER DATABASE is followed by 5069; the driver keeps one of the highest severity, so 5011 is never seen
 _MAY_NOT_ALTER_DATABASE, _ALTER_FAILED = 5011, 5069
-_LOCK_TIMEOUT = 1222
+_LOCK_TIMEOUT, _NO_SUCH_COLUMN = 1222, 207
+_SELECT_DENIED = frozenset({229, 230})
+_CLEANUPS = TableName("dbo", "MSchange_tracking_history")
 # the second follows the first, and the driver keeps that
 _NO_STATE = frozenset({262, 297})
 
@@ -178,9 +180,12 @@ class MsSqlChangeTrackingHook(ConnectedHook):
         found = self.tracked_tables([table])
         if found:
             return found[0]
+        raise self._untracked(table)
+
+    def _untracked(self, table: TableName) -> ChangeTrackingDisabledError | TableNotFoundError:
         if self.versions([table]).tables[table].standing is Standing.UNKNOWN:
-            raise not_found(table, self.where.login)
-        raise disabled(self.where.database, table)
+            return not_found(table, self.where.login)
+        return disabled(self.where.database, table)
 
     def enable_table(self, table: TableName, *, columns_updated: bool = False, lock_timeout: float = 10.0) -> None:
         """Track changes of a table. A table that is tracked already is left alone.
@@ -290,6 +295,9 @@ class MsSqlChangeTrackingHook(ConnectedHook):
         :raises RestoredError: if the database has not reached ``after``
         :raises GapError: if changes after the version were removed
         :raises ChangeTrackingDisabledError: if the table is not tracked any more
+        :raises TableNotFoundError: if it is not there any more
+        :raises InstanceChangedError: if it was made anew, or its key changed
+        :raises CdcPermissionError: for a login that lacks what the advice grants
         """
         if not 1 <= limit <= MOST_CHANGES:
             raise ParameterError(f"limit={limit!r}: expected 1 to {MOST_CHANGES}")
@@ -297,16 +305,34 @@ class MsSqlChangeTrackingHook(ConnectedHook):
             raise ParameterError(f"nothing lies after {after} and up to {upto}")
         last = Version.LARGEST if upto is None else upto.value
         given = (statements.changes(table), limit, after.value, last, table.object_id)
-        first, rows, ((lowest,),) = self.query_sets(statements.EXECUTE_CHANGES, given)
+        try:
+            first, rows, ((lowest,),) = self.query_sets(statements.EXECUTE_CHANGES, given)
+        except (ChangeTrackingDisabledError, SqlServerError) as error:
+            raise self._unreadable(table.source, error) from None
         current = self._current(first)
         if current is not None and after > current:
             raise RestoredError(restored(after, current), table=str(table.source), advice="Read the table anew.")
         # asked for after the rows were read: cleanup raises it before it removes anything
         min_valid = version(lowest)
+        if min_valid is None:
+            raise made_anew(table.source)
         if is_gap(after, min_valid):
             raise GapError(str(table.source), after, min_valid, advice="Read the table anew.")
         asked = statements.updatable(table) if table.columns_updated else ()
         return [change_of(table, row, asked) for row in rows]
+
+    def _unreadable(self, table: TableName, error: ChangeTrackingDisabledError | SqlServerError) -> MsSqlCdcError:
+        """What an error of CHANGETABLE means for the table that it was asked for."""
+        if isinstance(error, ChangeTrackingDisabledError):
+            return self._untracked(table)
+        if error.number == INVALID_OBJECT:
+            return not_found(table, self.where.login)
+        if error.number == _NO_SUCH_COLUMN:
+            return made_anew(table)
+        if isinstance(error, CdcPermissionError) and error.number in _SELECT_DENIED:
+            grants = [right.grant for right in self.lacking_rights([table]) if right.table]
+            return denied(error, grants) if grants else error
+        return error
 
     def columns_in_mask(self, table: TrackedTable, mask: bytes | None) -> tuple[str, ...]:
         """The columns beside the key that ``SYS_CHANGE_COLUMNS`` names, as CHANGE_TRACKING_IS_COLUMN_IN_MASK says.
@@ -332,51 +358,28 @@ class MsSqlChangeTrackingHook(ConnectedHook):
         except CdcPermissionError as error:
             if error.number not in _NO_STATE:
                 raise
-            raise self._denied(error, [grant_state(self.status().user)]) from None
-        return [
-            TrackingSize(None if table is None else TableName(schema, table), int(rows), int(reserved))
-            for schema, table, rows, reserved in found
-        ]
+            raise denied(error, [grant_state(self.status().user)]) from None
+        return sizes_of(found)
 
     def cleanups(self, limit: int = 100) -> list[Cleanup]:
         """What cleanup did, the last first; empty where it never ran, or keeps no record (before 2014 SP2)."""
         try:
             rows = self.query(statements.CLEANUPS, (limit,))
         except CdcPermissionError as error:
-            if error.number != INVALID_OBJECT:
+            if error.number == INVALID_OBJECT:
+                return []
+            if error.number not in _SELECT_DENIED:
                 raise
-            return []
-        return [
-            Cleanup(table, began, ended, deleted, version(upto), comments or "")
-            for table, began, ended, deleted, upto, comments in rows
-        ]
+            raise denied(error, [grant_select(_CLEANUPS, self.status().user)]) from None
+        return cleanups_of(rows)
 
     # Permissions
-
-    def _denied(self, error: CdcPermissionError, grants: Sequence[str]) -> CdcPermissionError:
-        """The same error, with what to run."""
-        return CdcPermissionError(error.message, number=error.number, advice=f"Run: {' '.join(grants)}")
 
     def lacking_rights(self, tables: Sequence[TableName]) -> list[LackingRight]:
         """What the login lacks to read the changes of tables, each with its GRANT: four statements, more for many."""
         wanted = list(dict.fromkeys(tables))
         keys = self._keys(wanted)
-        ((user, *state),) = self.query(statements.DATABASE_STATE)
-        lacking = []
-        if not any(state):
-            purpose = "to tell a restored database, and when a transaction was committed"
-            lacking.append(LackingRight("VIEW DATABASE STATE", None, (), grant_state(user), purpose))
-        may_not: dict[tuple[TableName, bool], list[str]] = defaultdict(list)
-        questions = [question for table in wanted for question in questions_about(table, keys.get(table, ()))]
-        for start in range(0, len(questions), _AT_ONCE):
-            some = questions[start : start + _AT_ONCE]
-            sql = statements.permissions([text for text, *_ in some])
-            given = [each for _, _, table, column in some for each in (table.quoted, column) if each]
-            for number, may in self.query(sql, given):
-                _, reading, table, column = some[number]
-                if not may:
-                    may_not[table, reading].append(column)
-        return lacking + [lacking_right(table, columns, user, reading) for (table, reading), columns in may_not.items()]
+        return lacking_rights(self.query, wanted, keys)
 
     def _keys(self, wanted: Sequence[TableName]) -> dict[TableName, tuple[str, ...]]:
         """The primary keys of those of the tables that the login sees, tracked or not, by the names that were given."""

@@ -7,16 +7,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.change_tracking import (
+    Cleanup,
     DatabaseTracking,
-    LackingRight,
     Retention,
     Standing,
     TrackedChange,
     TrackedTable,
     TrackedVersions,
-    grant_view,
+    TrackingSize,
 )
-from airflow_provider_mssql_cdc.core.exceptions import ChangeTrackingDisabledError, TableNotFoundError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    ChangeTrackingDisabledError,
+    InstanceChangedError,
+    TableNotFoundError,
+)
 from airflow_provider_mssql_cdc.core.position import Version
 from airflow_provider_mssql_cdc.core.table import Column, TableName, quote
 from airflow_provider_mssql_cdc.core.tracked_catalog import schema_of
@@ -71,7 +75,9 @@ def tables_of(rows: Iterable[Row], column_rows: Iterable[Row]) -> list[TrackedTa
     described = schemas_of(column_rows)
     result = []
     for _, object_id, schema, table, created, _, columns_updated, begin, min_valid, *_ in rows:
-        columns, key = described.get(object_id, ((), ()))
+        if object_id not in described:  # it went meanwhile
+            continue
+        columns, key = described[object_id]
         name = TableName(schema, table)
         result.append(
             TrackedTable(
@@ -90,31 +96,6 @@ def tables_of(rows: Iterable[Row], column_rows: Iterable[Row]) -> list[TrackedTa
     return result
 
 
-def questions_about(table: TableName, key: Sequence[str]) -> list[tuple[str, bool, TableName, str]]:
-    """T-SQL, whether it is about reading, the table, and the column; of a key that is not known, about all columns."""
-    reading = [(statements.MAY_READ_COLUMN, True, table, column) for column in key]
-    return [(statements.MAY_TRACK, False, table, ""), *(reading or [(statements.MAY_READ, True, table, "")])]
-
-
-def lacking_right(table: TableName, columns: list[str], user: str, reading: bool) -> LackingRight:
-    """What is lacking of one table.
-
-    :param columns: that may not be read
-    :param reading: or to ask about its changes
-    """
-    if not reading:
-        return LackingRight("VIEW CHANGE TRACKING", table, (), grant_view(table, user), "to ask about its changes")
-    named = tuple(column for column in columns if column)
-    listed = f" ({', '.join(map(quote, named))})" if named else ""
-    grant = f"GRANT SELECT ON {table.quoted}{listed} TO {quote(user)};"
-    return LackingRight("SELECT", table, named, grant, "to read the keys of its changes")
-
-
-def grant_state(user: str) -> str:
-    """The statement that lets a user see sizes, and the commit table."""
-    return f"GRANT VIEW DATABASE STATE TO {quote(user)};"
-
-
 def change_of(table: TrackedTable, row: Row, asked: Sequence[Column]) -> TrackedChange:
     """Read a row of ``statements.changes``.
 
@@ -128,6 +109,22 @@ def change_of(table: TrackedTable, row: Row, asked: Sequence[Column]) -> Tracked
     return TrackedChange(Version(at), version(creation), operation, key, named, told)
 
 
+def sizes_of(rows: Iterable[Row]) -> list[TrackingSize]:
+    """Read the rows of ``statements.SIZES``."""
+    return [
+        TrackingSize(None if table is None else TableName(schema, table), int(count), int(reserved))
+        for schema, table, count, reserved in rows
+    ]
+
+
+def cleanups_of(rows: Iterable[Row]) -> list[Cleanup]:
+    """Read the rows of ``statements.CLEANUPS``."""
+    return [
+        Cleanup(table, began, ended, deleted, version(upto), comments or "")
+        for table, began, ended, deleted, upto, comments in rows
+    ]
+
+
 def disabled(database: str, table: TableName | None = None) -> ChangeTrackingDisabledError:
     """The error that says what is off: the table, or all of the database."""
     if table is None:
@@ -137,6 +134,15 @@ def disabled(database: str, table: TableName | None = None) -> ChangeTrackingDis
         )
     return ChangeTrackingDisabledError(
         f"Change Tracking of {database} does not track it.", table=str(table), advice="Call enable_table first."
+    )
+
+
+def made_anew(table: TableName) -> InstanceChangedError:
+    """The error that says that a table is not the one that was described."""
+    return InstanceChangedError(
+        "it is no longer the table that was described: it was made anew, or its key has other columns.",
+        table=str(table),
+        advice="Call tracked_table again.",
     )
 
 

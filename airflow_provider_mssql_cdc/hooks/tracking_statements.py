@@ -170,4 +170,5 @@ MAY_READ_COLUMN = "HAS_PERMS_BY_NAME(%s, 'OBJECT', 'SELECT', %s, 'COLUMN')"
 
 def permissions(asked: list[str]) -> str:
     """The statement that numbers the answers to what is asked."""
-    return " UNION ALL ".join(f"SELECT {number} AS n, {each} AS may" for number, each in enumerate(asked))
+    one = " UNION ALL ".join(f"SELECT {number} AS n, {each} AS may" for number, each in enumerate(asked))
+    return f"{one} ORDER BY n"

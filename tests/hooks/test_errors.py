@@ -45,13 +45,6 @@ def error(number: int, text: str) -> pymssql.Error:
         (22902, "Caller must be sysadmin.", CdcPermissionError, True, "sysadmin"),
         (22904, "Caller must be db_owner.", CdcPermissionError, True, "db_owner"),
         (
-            229,
-            "The VIEW CHANGE TRACKING permission was denied on the object 'a]b', database 'shop', schema 'sales'.",
-            CdcPermissionError,
-            True,
-            "Run in [shop]: GRANT VIEW CHANGE TRACKING ON [sales].[a]]b] TO [reader];",
-        ),
-        (
             262,
             "VIEW DATABASE PERFORMANCE STATE permission denied in database 'shop'.",
             CdcPermissionError,

@@ -29,6 +29,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
     ChangeTrackingDisabledError,
     GapError,
+    InstanceChangedError,
     KeyRequiredError,
     ParameterError,
     RestoredError,
@@ -40,6 +41,7 @@ from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.hooks.connection import Row
 from airflow_provider_mssql_cdc.hooks.mssql_change_tracking import MsSqlChangeTrackingHook
 from airflow_provider_mssql_cdc.sandbox import Sandbox
+from airflow_provider_mssql_cdc.sandbox.tsql import changetable
 from tests.hooks.conftest import REAL_SERVER
 from tests.support.hooks.source import CONN_ID, Source
 
@@ -52,13 +54,15 @@ _BEYOND_A_MINUTE = 120.0  # seconds
 
 
 class CountingHook(MsSqlChangeTrackingHook):
-    """The hook, with the statements it sent."""
+    """The hook, with the statements it sent, and what is done before each."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.sent: list[str] = []
+        self.before: Callable[[], Any] = lambda: None
 
     def _run(self, sql: str, parameters: Any) -> list[list[Row]]:
+        self.before()
         self.sent.append(sql)
         return super()._run(sql, parameters)
 
@@ -485,8 +489,31 @@ def test_changes_that_were_removed_are_a_gap(shop: Source, hooks: Hooks) -> None
         hook.changes(odd, Version(3))
     assert hook.changes(odd, Version(4)) == []
     hook.disable_table(ODD)
-    with pytest.raises(ChangeTrackingDisabledError, match="ENABLE CHANGE_TRACKING"):
+    with pytest.raises(ChangeTrackingDisabledError, match=r"odd\.name\.a\]b%s'c: .*Call enable_table first"):
         hook.changes(odd, Version(4))
+    shop.sql("DROP TABLE [odd.name].[a]]b%s'c]")
+    with pytest.raises(TableNotFoundError, match=r"odd\.name\.a\]b%s'c: there is no such table"):
+        hook.changes(odd, Version(4))
+
+
+def test_changes_of_a_table_that_was_made_anew(shop: Source, hooks: Hooks) -> None:
+    hook, made = hooks(), "CREATE TABLE sales.orders (id int NOT NULL, {} int NOT NULL, PRIMARY KEY (id, {}))"
+    orders = hook.tracked_table(ORDERS)
+    for column in ("line", "other"):
+        shop.sql("DROP TABLE sales.orders")
+        shop.sql(made.format(column, column))
+        with pytest.raises(ChangeTrackingDisabledError, match=r"sales\.orders: "):
+            hook.changes(orders, Version(4))
+        shop.sql("ALTER TABLE sales.orders ENABLE CHANGE_TRACKING")
+        with pytest.raises(InstanceChangedError, match=r"sales\.orders: .*no longer the table.*tracked_table again"):
+            hook.changes(orders, Version(4))
+    assert hook.changes(hook.tracked_table(ORDERS), Version(4)) == []
+
+
+def test_a_table_that_goes_while_it_is_described_is_left_out(shop: Source, hooks: Hooks) -> None:
+    hook = hooks()
+    hook.before = lambda: shop.sql("DROP TABLE sales.orders") if len(hook.sent) == 1 else None
+    assert [table.source for table in hook.tracked_tables([ORDERS, ODD])] == [ODD]
 
 
 def test_a_version_of_another_history_is_no_empty_window(shop: Source, hooks: Hooks) -> None:
@@ -496,24 +523,19 @@ def test_a_version_of_another_history_is_no_empty_window(shop: Source, hooks: Ho
         hook.changes(orders, Version(400))
 
 
-def test_what_is_removed_between_the_rows_and_the_mark_is_a_gap(
-    shop: Source, hooks: Hooks, request: pytest.FixtureRequest
+def test_what_is_removed_while_it_is_listed_is_a_gap(
+    shop: Source, hooks: Hooks, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox = only_sandbox(request, "its cleanup cannot be timed")
     hook = hooks()
     orders = hook.tracked_table(ORDERS)
     shop.sql("ALTER DATABASE CURRENT SET CHANGE_TRACKING (CHANGE_RETENTION = 1 MINUTES, AUTO_CLEANUP = ON)")
-    seen: list[Any] = []
-
-    def look() -> None:
-        try:
-            seen.append(hook.changes(orders, Version(1)))
-        except GapError as error:
-            seen.append(error.readable_from)
-
     sandbox.step_clock(_BEYOND_A_MINUTE)
-    sandbox.clean_tracking(shop.name, between=look)
-    assert set(seen) == {Version(4)}
+    # at the last moment before the rows are read: a mark from before would say that none is missing
+    monkeypatch.setattr(changetable, "meanwhile", lambda env, database: sandbox.clean_tracking(shop.name))
+    with pytest.raises(GapError) as caught:
+        hook.changes(orders, Version(1))
+    assert (caught.value.after, caught.value.readable_from) == (Version(1), Version(4))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -627,7 +649,7 @@ def test_who_may_not_see_sizes_is_told_the_grant(shop: Source, hooks: Hooks, use
 
 def test_what_cleanup_did(shop: Source, hooks: Hooks, user: Callable[..., str], request: pytest.FixtureRequest) -> None:
     sandbox = only_sandbox(request, "it keeps a minute at least")
-    hook, reader = hooks(), hooks(user("GRANT SELECT ON sales.orders"))
+    hook, reader = hooks(), hooks(login := user("GRANT SELECT ON sales.orders"))
     assert hook.cleanups() == []
     shop.sql("ALTER DATABASE CURRENT SET CHANGE_TRACKING (CHANGE_RETENTION = 1 MINUTES)")
     sandbox.step_clock(_BEYOND_A_MINUTE)
@@ -646,7 +668,11 @@ def test_what_cleanup_did(shop: Source, hooks: Hooks, user: Callable[..., str], 
     assert hook.cleanups(limit=2) == found[:2]
     with pytest.raises(CdcPermissionError, match="MSchange_tracking_history") as denied:
         reader.cleanups()
-    assert denied.value.number == 229
+    quoted = f"[{login.replace(']', ']]')}]"
+    grant = f"GRANT SELECT ON [dbo].[MSchange_tracking_history] TO {quoted};"
+    assert (denied.value.number, denied.value.advice) == (229, f"Run: {grant}")
+    shop.sql(grant)
+    assert reader.cleanups() == found
 
 
 # Permissions
@@ -681,9 +707,11 @@ def test_each_right_that_is_lacking_is_told_with_its_grant(
         ("SELECT", ODD, ()): f"GRANT SELECT ON {odd} {to}",
     }
     assert hook.versions([ORDERS]).tables[ORDERS].standing is Standing.DENIED
-    with pytest.raises(CdcPermissionError) as denied:
-        hook.changes(hooks().tracked_table(ORDERS), Version(0))
-    assert (denied.value.advice or "").endswith(told["VIEW CHANGE TRACKING", ORDERS, ()])
+    for table in (ORDERS, ODD):
+        with pytest.raises(CdcPermissionError) as denied:
+            hook.changes(hooks().tracked_table(table), Version(1))
+        grants = [grant for (_, of, _), grant in told.items() if of == table]
+        assert denied.value.advice == f"Run: {' '.join(grants)}"
     for grant in told.values():
         shop.sql(grant)
     assert hook.lacking_rights([ORDERS, ODD]) == []

@@ -72,8 +72,8 @@ class DatabaseTracking:
 
     :param name: as the server spells it
     :param user: database user of the login
-    :param retention: None while it is off
-    :param auto_cleanup: None while it is off
+    :param retention: None while it is off, or where the login does not see it (docs: sys.change_tracking_databases)
+    :param auto_cleanup: as ``retention``
     :param snapshot_isolation: whether ALLOW_SNAPSHOT_ISOLATION is on; not while it is being switched
     :param updateability: ``READ_WRITE``, or ``READ_ONLY`` on a readable secondary and in a read-only database
     """
@@ -105,7 +105,7 @@ class DatabaseTracking:
         longer = Retention.of(kept + datetime.timedelta(days=1))
         return (
             f"Change Tracking of {self.name} keeps changes for {self.retention}, which is not longer than the "
-            f"{Retention.of(kept) if minutes else '0 minutes'} of CDC, so it cannot help where CDC has purged "
+            f"{Retention.of(kept)} of CDC, so it cannot help where CDC has purged "
             f"something. Run: ALTER DATABASE {quote(self.name)} SET CHANGE_TRACKING ({longer.option});"
         )
 

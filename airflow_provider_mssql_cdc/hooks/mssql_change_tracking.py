@@ -162,8 +162,13 @@ class MsSqlChangeTrackingHook(ConnectedHook):
 
     # Tables
 
-    def tracked_tables(self, tables: Iterable[TableName]) -> list[TrackedTable]:
-        """Those of the tables that are tracked, with columns and key, in the order given: two statements."""
+    def tracked_tables(self, tables: Iterable[TableName] | None = None) -> list[TrackedTable]:
+        """Those of the tables that are tracked, with columns and key, in the order given: two statements.
+
+        :param tables: None for all that the login sees, by name: one statement more
+        """
+        if tables is None:
+            tables = [TableName(*row) for row in self.query(statements.TRACKED)]
         rows, _ = self._asked(tables)
         found = [row for row in rows if row[5] is not None]
         if not found:
@@ -183,9 +188,10 @@ class MsSqlChangeTrackingHook(ConnectedHook):
         raise self._untracked(table)
 
     def _untracked(self, table: TableName) -> ChangeTrackingDisabledError | TableNotFoundError:
-        if self.versions([table]).tables[table].standing is Standing.UNKNOWN:
+        found = self.versions([table])
+        if found.tables[table].standing is Standing.UNKNOWN:
             return not_found(table, self.where.login)
-        return disabled(self.where.database, table)
+        return disabled(self.where.database, None if found.current is None else table)
 
     def enable_table(self, table: TableName, *, columns_updated: bool = False, lock_timeout: float = 10.0) -> None:
         """Track changes of a table. A table that is tracked already is left alone.
@@ -199,8 +205,9 @@ class MsSqlChangeTrackingHook(ConnectedHook):
         :raises TableNotFoundError: if the login sees no such table
         :raises CdcPermissionError: for a login that may not alter it
         :raises SqlServerError: with number 1222 if those transactions do not end in time
+        :raises ParameterError: for a wait below 0 or without an end
         """
-        text = statements.enable_table(table, columns_updated=columns_updated, milliseconds=int(lock_timeout * 1000))
+        text = statements.enable_table(table, columns_updated=columns_updated, lock_timeout=lock_timeout)
         self._alter_table(table, text, lock_timeout, settled_by=_TABLE_ON)
 
     def disable_table(self, table: TableName, *, lock_timeout: float = 10.0) -> None:
@@ -208,7 +215,7 @@ class MsSqlChangeTrackingHook(ConnectedHook):
 
         :param lock_timeout: as ``enable_table``
         """
-        text = statements.disable_table(table, milliseconds=int(lock_timeout * 1000))
+        text = statements.disable_table(table, lock_timeout=lock_timeout)
         self._alter_table(table, text, lock_timeout, settled_by=_TABLE_OFF)
 
     def _alter_table(self, table: TableName, text: str, lock_timeout: float, *, settled_by: int) -> None:

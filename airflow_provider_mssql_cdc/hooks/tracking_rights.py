@@ -10,6 +10,7 @@ from airflow_provider_mssql_cdc.core.change_tracking import LackingRight, grant_
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
 from airflow_provider_mssql_cdc.core.table import TableName, quote
 from airflow_provider_mssql_cdc.hooks import tracking_statements as statements
+from airflow_provider_mssql_cdc.hooks.tracking_catalog import not_found
 
 _AT_ONCE = 50
 """Permissions of which one statement asks."""
@@ -23,6 +24,7 @@ def lacking_rights(
     """What the login lacks, by one statement about the database, and one for some fifty permissions on tables.
 
     :param keys: the primary keys of those tables that the login sees
+    :raises TableNotFoundError: if a table is not there, as far as the login may know
     """
     ((user, *state),) = query(statements.DATABASE_STATE, ())
     purpose = "to tell a restored database, and when a transaction was committed"
@@ -34,6 +36,8 @@ def lacking_rights(
         given = [each for _, _, table, column in some for each in (table.quoted, column) if each]
         for number, may in query(statements.permissions([text for text, *_ in some]), given):
             _, reading, table, column = some[number]
+            if may is None and table not in keys:
+                raise not_found(table, user)
             if not may:
                 may_not[table, reading].append(column)
     return lacking + [_lacking_right(table, columns, user, reading) for (table, reading), columns in may_not.items()]

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from airflow_provider_mssql_cdc.core import tracked_catalog
 from airflow_provider_mssql_cdc.core.change_tracking import Retention, TrackedTable
+from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.table import Column, TableName, quote
 
-# The database is found by name, since ids differ from DB_ID() on Azure SQL Database (docs: sys.databases). A secondary
-# replica answers this, but nothing about versions (error 22117).
+# The database is found by name, since ids differ from DB_ID() on Azure SQL Database (docs: sys.databases); which of
+# them the view of tracked databases has there is not said. A secondary replica answers this, but nothing about versions
+# (error 22117).
 STATUS = """
 SELECT d.name, USER_NAME(), CAST(DATABASEPROPERTYEX(DB_NAME(), N'IsChangeTrackingEnabled') AS int),
   c.retention_period, c.retention_period_units_desc, c.is_auto_cleanup_on,
   d.snapshot_isolation_state, CAST(DATABASEPROPERTYEX(DB_NAME(), N'Updateability') AS nvarchar(128)),
   d.compatibility_level
 FROM sys.databases AS d
-LEFT JOIN sys.change_tracking_databases AS c ON c.database_id = DB_ID()
+LEFT JOIN sys.change_tracking_databases AS c ON c.database_id IN (DB_ID(), d.database_id)
 WHERE d.name = DB_NAME()"""
 
 SNAPSHOT_ISOLATION_ON = 1
@@ -82,22 +84,32 @@ DISABLE_DATABASE = "ALTER DATABASE CURRENT SET CHANGE_TRACKING = OFF"
 
 # Who waits to change a table keeps all others waiting behind, readers too. A SET within sp_executesql ends with it.
 EXECUTE = "EXEC sp_executesql %s"
+_LONGEST_WAIT = 2_147_483
+"""Seconds that SET LOCK_TIMEOUT takes, in milliseconds of an int."""
 _ALTER_TABLE = """
 SET LOCK_TIMEOUT {milliseconds};
 SET DEADLOCK_PRIORITY LOW;
 ALTER TABLE {table} {change} CHANGE_TRACKING"""
 
 
-def enable_table(table: TableName, *, columns_updated: bool, milliseconds: int) -> str:
+def enable_table(table: TableName, *, columns_updated: bool, lock_timeout: float) -> str:
     """The inner text that tracks a table."""
-    text = _ALTER_TABLE.format(milliseconds=milliseconds, table=table.quoted, change="ENABLE")
+    text = _ALTER_TABLE.format(milliseconds=_milliseconds(lock_timeout), table=table.quoted, change="ENABLE")
     return f"{text} WITH (TRACK_COLUMNS_UPDATED = {'ON' if columns_updated else 'OFF'})"
 
 
-def disable_table(table: TableName, *, milliseconds: int) -> str:
+def disable_table(table: TableName, *, lock_timeout: float) -> str:
     """The inner text that tracks a table no longer."""
-    return _ALTER_TABLE.format(milliseconds=milliseconds, table=table.quoted, change="DISABLE")
+    return _ALTER_TABLE.format(milliseconds=_milliseconds(lock_timeout), table=table.quoted, change="DISABLE")
 
+
+def _milliseconds(lock_timeout: float) -> int:
+    if not 0 <= lock_timeout <= _LONGEST_WAIT:
+        raise ParameterError(f"lock_timeout={lock_timeout!r}: expected seconds, from 0 to {_LONGEST_WAIT}")
+    return int(lock_timeout * 1000)
+
+
+_STAMP = "timestamp"  # the catalogue's name of rowversion
 
 EXECUTE_CHANGES = (
     "EXEC sp_executesql %s, N'@limit int, @after bigint, @upto bigint, @table int', "
@@ -107,7 +119,11 @@ EXECUTE_CHANGES = (
 
 def updatable(table: TrackedTable) -> tuple[Column, ...]:
     """The columns that an update may name without touching the key."""
-    return tuple(column for column in table.columns if not column.computed and column.name not in table.primary_key)
+    return tuple(
+        column
+        for column in table.columns
+        if not column.computed and column.type != _STAMP and column.name not in table.primary_key
+    )
 
 
 def changes(table: TrackedTable) -> str:

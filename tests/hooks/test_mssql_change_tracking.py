@@ -22,7 +22,6 @@ from airflow_provider_mssql_cdc.core.change_tracking import (
     TrackedChange,
     TrackedTable,
     TrackedVersions,
-    TrackingSize,
     context_clause,
 )
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -295,6 +294,8 @@ def test_what_is_not_tracked_or_not_there_is_told_apart(shop: Source, hooks: Hoo
     with pytest.raises(TableNotFoundError, match=r"no\.such: there is no such table.*GRANT SELECT ON \[no\]\.\[such\]"):
         hook.tracked_table(NONE)
     assert hook.tracked_tables([]) == []
+    shop.sql("ALTER TABLE dbo.plain ENABLE CHANGE_TRACKING")
+    assert hook.tracked_tables() == hook.tracked_tables([PLAIN, ODD, ORDERS])
 
 
 def test_a_table_is_switched_on_and_off(shop: Source, hooks: Hooks) -> None:
@@ -328,8 +329,9 @@ def test_a_table_needs_a_primary_key(shop: Source, hooks: Hooks, columns: str) -
 
 def test_a_table_needs_a_database_that_is_tracked(source: Source, hooks: Hooks) -> None:
     source.sql("CREATE TABLE dbo.plain (id int NOT NULL PRIMARY KEY)")
-    with pytest.raises(ChangeTrackingDisabledError, match=f"off for {source.name}.*ALTER DATABASE"):
-        hooks().enable_table(PLAIN)
+    for ask in (hooks().enable_table, hooks().tracked_table):
+        with pytest.raises(ChangeTrackingDisabledError, match=f"off for {source.name}.*ALTER DATABASE"):
+            ask(PLAIN)
 
 
 def test_who_may_not_alter_a_table_is_told_so(shop: Source, hooks: Hooks, user: Callable[..., str]) -> None:
@@ -353,6 +355,15 @@ def test_a_table_that_is_written_to_is_waited_for_as_long_as_was_said(shop: Sour
     writer.query("COMMIT")
     hook.enable_table(PLAIN, lock_timeout=0.1)
     assert hook.versions([PLAIN]).tables[PLAIN].standing is Standing.TRACKED
+
+
+@pytest.mark.parametrize("lock_timeout", [-1, -0.001, float("inf"), float("nan"), 2_147_484])
+def test_a_wait_without_an_end_is_refused(shop: Source, hooks: Hooks, lock_timeout: float) -> None:
+    hook = hooks()
+    for ask in (hook.enable_table, hook.disable_table):
+        with pytest.raises(ParameterError, match="lock_timeout="):
+            ask(PLAIN, lock_timeout=lock_timeout)
+    assert hook.sent == []
 
 
 # Versions
@@ -603,7 +614,7 @@ def test_columns_in_a_mask(shop: Source, hooks: Hooks) -> None:
     orders = hook.tracked_table(ORDERS)
     (mask,) = shop.sql("SELECT SYS_CHANGE_COLUMNS FROM CHANGETABLE(CHANGES sales.orders, 1) AS c WHERE id = 2")[0]
     assert hook.columns_in_mask(orders, bytes(mask)) == ("amount", "code")
-    assert hook.columns_in_mask(orders, None) == ("amount", "note", "stamp", "code")
+    assert hook.columns_in_mask(orders, None) == ("amount", "note", "code")
     with pytest.raises(SqlServerError) as caught:
         hook.columns_in_mask(orders, b"\x00")
     assert caught.value.number == 22101
@@ -632,8 +643,11 @@ def test_sizes(shop: Source, hooks: Hooks) -> None:
     assert [size.table for size in found] == [None, ODD, ORDERS]
     # what a server has not yet written to disk is not counted
     assert 0 <= commits.rows <= 4
-    assert all(size.reserved % 8192 == 0 for size in found)
-    assert isinstance(commits, TrackingSize)
+    pages = shop.sql(
+        "SELECT SUM(p.reserved_page_count) FROM sys.dm_db_partition_stats AS p WHERE p.object_id IN"
+        " (SELECT object_id FROM sys.internal_tables WHERE internal_type IN (209, 210)) GROUP BY p.object_id"
+    )
+    assert sorted(size.reserved for size in found) == sorted(8192 * count for (count,) in pages)
 
 
 def test_who_may_not_see_sizes_is_told_the_grant(shop: Source, hooks: Hooks, user: Callable[..., str]) -> None:
@@ -716,6 +730,12 @@ def test_each_right_that_is_lacking_is_told_with_its_grant(
         shop.sql(grant)
     assert hook.lacking_rights([ORDERS, ODD]) == []
     assert [change.key["id"] for change in hook.changes(hook.tracked_table(ORDERS), Version(1))] == [2, 1]
+
+
+def test_rights_on_a_table_that_is_not_there(shop: Source, hooks: Hooks, user: Callable[..., str]) -> None:
+    for hook in (hooks(), hooks(user("GRANT SELECT ON sales.orders"))):
+        with pytest.raises(TableNotFoundError, match=r"no\.such: there is no such table"):
+            hook.lacking_rights([ORDERS, NONE])
 
 
 def test_rights_of_many_tables(shop: Source, hooks: Hooks, user: Callable[..., str]) -> None:

@@ -42,9 +42,16 @@ def _permission(env: Environment, arguments: list[Expr]) -> Expr:
     if class_ != "OBJECT":
         raise unsupported(f"HAS_PERMS_BY_NAME of the class {class_}")
     parts = objects.parts_of(securable or "")
-    if parts is None or (not env.is_owner(database) and env.table(parts) is None and parts[1].casefold() != "cdc"):
+    if parts is None or not _is_there(env, parts, securable or ""):
         return constant(None, INT)
     return constant(int(env.permitted(database, permission, parts[1] or "dbo", parts[2], [column or ""])), INT)
+
+
+def _is_there(env: Environment, parts: tuple[str, str, str], named: str) -> bool:
+    schema = parts[1].casefold()
+    if schema == "cdc" or env.table(parts) is not None:
+        return True
+    return env.is_owner(env.current) and (schema == "sys" or objects.find(env, named) is not None)
 
 
 def _server_role(env: Environment, arguments: list[Expr]) -> Expr:

@@ -128,7 +128,18 @@ def permitted(
 
 
 def sees(roles: Mapping[str, frozenset[str]], rights: frozenset[Right], user: str, schema: str, name: str) -> bool:
-    """Whether the catalogue shows an object to a user: any right on it does, and SELECT on a column of it."""
+    """Whether the catalogue shows an object to a user: any right on it does, and SELECT on a column of it, unless the
+    right to view its definition is denied (docs: VIEW DEFINITION)."""
+    mine = roles_of(roles, user) | {user.casefold()}
+    hiding = {"VIEW DEFINITION", "CONTROL"}
+    if any(
+        right.denied
+        and right.permission in hiding
+        and right.grantee in mine
+        and right.reaches(fold(schema), fold(name), "")
+        for right in rights
+    ):
+        return False
     if any(permitted(roles, rights, user, each, schema, name) for each in _SHOWING):
         return True
     columns = {right.column for right in rights if (right.schema, right.name) == (fold(schema), fold(name))}

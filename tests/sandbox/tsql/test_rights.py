@@ -101,6 +101,25 @@ def test_what_a_session_is_told_of_its_rights(client: Client) -> None:
     assert client.value("SYSTEM_USER") == client.session._env.info.login.user
 
 
+def test_the_owner_is_told_of_no_rights_on_what_is_not_there(client: Client) -> None:
+    asked = ["'q', 'OBJECT', 'SELECT'", "'dbo.q', 'OBJECT', 'SELECT', 'a', 'COLUMN'", "'dbo.r', 'OBJECT', 'SELECT'"]
+    assert [client.value(f"HAS_PERMS_BY_NAME({each})") for each in asked] == [None, None, 1]
+
+
+@pytest.mark.parametrize("on", ["", " ON dbo.r", " ON SCHEMA::dbo"])
+def test_a_denial_of_the_definition_hides_what_may_be_read(client: Client, on: str) -> None:
+    seen = "EXECUTE AS USER = 'ann' SELECT name FROM sys.tables WHERE name = 'r'"
+    client.run("GRANT SELECT ON dbo.r TO ann")
+    assert client.run(seen) == [("r",)]
+    client.run("REVERT")
+    client.run(f"DENY VIEW DEFINITION{on} TO ann")
+    assert client.run(seen) == []
+    client.run("REVERT")
+    assert _as(client, "ann", "SELECT * FROM dbo.r") == 0
+    client.run(f"REVOKE VIEW DEFINITION{on} FROM ann")
+    assert client.run(seen) == [("r",)]
+
+
 def test_a_column_that_is_revoked_is_left_out_of_the_right_on_the_table(client: Client) -> None:
     rows = (
         "SELECT c.name, g.state, g.state_desc FROM sys.database_permissions AS g LEFT JOIN sys.columns AS c"

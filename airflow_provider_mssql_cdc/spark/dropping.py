@@ -11,12 +11,13 @@ from airflow_provider_mssql_cdc.core.dropping import due, without_dropped
 from airflow_provider_mssql_cdc.core.filling import going_on
 from airflow_provider_mssql_cdc.core.going_on import chosen_before
 from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
-from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, KeptSchemas
 from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import reached
 from airflow_provider_mssql_cdc.core.taken import TakenColumn
-from airflow_provider_mssql_cdc.spark.decide import is_asserted
+from airflow_provider_mssql_cdc.spark.decide import is_asserted, rekeyed
 from airflow_provider_mssql_cdc.spark.marked_columns import columns_of
 from airflow_provider_mssql_cdc.spark.notes import Notes
 from airflow_provider_mssql_cdc.spark.parts import Parts
@@ -53,8 +54,8 @@ def shrunk(job: JobSpec, table: TableSpec, parts: Parts, marked: Sequence[tuple[
     whole, owns, gone = Chosen(table.schema, table.selection), columns_of(marked, table), frozenset[int]()
     of_sinks: dict[str, frozenset[int]] = {}
     for sink, marker in marked:
-        position = reached(sink.spec, marker.position)
-        if position is not None and not is_asserted(sink.spec, marker):
+        position = up_to(table, sink.spec, marker, sink.columns.kept)
+        if position is not None:
             own = owns.get(sink.shape, whole)
             of_sinks[sink.shape] = due(own.schema, drops, position)
             gone |= of_sinks[sink.shape] | due(whole.schema, drops, position)
@@ -74,6 +75,17 @@ def shrunk(job: JobSpec, table: TableSpec, parts: Parts, marked: Sequence[tuple[
     narrow = without_dropped(whole, gone)
     found.table = dataclasses.replace(table, schema=narrow.schema, selection=narrow.selection, sinks=sinks)
     return found
+
+
+def up_to(table: TableSpec, sink: SinkSpec, marker: Marker, kept: KeptSchemas) -> Position | None:
+    """Up to where a sink is loaded that may drop columns; None for one that may not: nobody knows what it holds, or it
+    is loaded anew by another key first, and a commit before that would say that it has been.
+
+    :param kept: schemas by their hash
+    """
+    if is_asserted(sink, marker) or rekeyed(table, marker, kept) is not None:
+        return None
+    return reached(sink, marker.position)
 
 
 def _drop(

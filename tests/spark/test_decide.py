@@ -8,10 +8,12 @@ from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedEr
 from airflow_provider_mssql_cdc.core.feed import DdlChange, FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
 from airflow_provider_mssql_cdc.core.position import Window
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec
 from airflow_provider_mssql_cdc.core.steps import Done, SinkSteps, table_steps
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.decide import check_origin, gap, other_instance, stand_of
+from airflow_provider_mssql_cdc.spark.dropping import up_to
 from airflow_provider_mssql_cdc.spark.sink_columns import since_loaded
 from airflow_provider_mssql_cdc.spark.targets import State
 from tests.support.spark.model import lsn, table_spec
@@ -261,3 +263,15 @@ def test_of_a_target_that_was_rolled_back_its_marker_alone_says_which_ddl_it_kno
         assert [change.lsn for change in since_loaded(table, at_20, found, TABLE.schema)] == [lsn(n) for n in since]
     # one that a load below the statements has written, whose checkpoint knows
     assert since_loaded(table, dataclasses.replace(sink(3, 3), ddl_upto=lsn(20)), marker(3), TABLE.schema) == ()
+
+
+def test_a_sink_that_is_to_be_loaded_by_another_key_drops_no_column_before():
+    by_other = dataclasses.replace(TABLE.schema, key=(TABLE.schema.columns[1].name,))
+    then = KeptSchema.of(by_other)
+    kept = {then.hash: then}.get
+    table = dataclasses.replace(TABLE, rekeys=True)
+    before, since = marker(10, schema_hash=then.hash), marker(10)
+    assert up_to(table, sink(10, 10), before, kept) is None
+    assert up_to(table, sink(10, 10), since, kept) == lsn(10)
+    assert up_to(table, sink(20, 10), since, kept) == lsn(20)
+    assert up_to(table, sink(10, 10, asserted="x"), since, kept) is None

@@ -115,7 +115,10 @@ class Adding:
     def choice(self, schema: TableSchema, feed: Feed) -> Choice:
         """What of a table's rows is loaded with the columns of a schema: what the author says of others waits."""
         has = {column.name for column in schema.columns if not (column.dropped and column.name in self.gone)}
-        names, choice = [*dict.fromkeys((*names_of(feed), *self.gone))], self.options.choice
+        there, choice = names_of(feed), self.options.choice
+        # what is said of one that has gone is said of another that is spelt alike: a mask must not vanish
+        alike = {name.casefold() for name in there}
+        names = [*there, *(name for name in self.gone if name.casefold() not in alike)]
         self._check_renamed(feed, choice)
         waiting = {column.name for column in feed.columns if column.column_id in self.waiting}
         check_filtered(feed.source, (waiting - has) & {column_meant(name, names) for name, *_ in choice.where})

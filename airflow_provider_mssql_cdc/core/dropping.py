@@ -114,11 +114,11 @@ def told_of_gone(feed: Feed, gone: Collection[str], choice: Choice) -> list[str]
 
     :param gone: names of those that they have dropped
     """
-    live = {column.name for column in (*feed.columns, *feed.others) if not column.dropped}
+    live = {column.name.casefold() for column in (*feed.columns, *feed.others) if not column.dropped}
     return [
         f"the entry names column {name}, which was dropped: it says nothing any more"
-        for name in sorted({*gone} - live)
-        if choice.without({name}, [name]) != choice
+        for name in sorted(gone)
+        if name.casefold() not in live and choice.without({name}, [name]) != choice
     ]
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.adding import Adding, wider_of
 from airflow_provider_mssql_cdc.core.conditions import Condition
+from airflow_provider_mssql_cdc.core.dropping import told_of_gone
 from airflow_provider_mssql_cdc.core.exceptions import SelectionError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.filling import lacking, unfilled_now
@@ -144,6 +145,22 @@ def test_a_masked_column_does_not_come_in_clear_where_another_one_has_its_name()
         adding = Adding(options, lambda _: False, {1: "id", 2: "ssn"})
         with pytest.raises(SelectionError, match="renamed to tax") if refused else contextlib.nullcontext():
             adding.choice(TableSchema(feed.columns, ("id",)), feed)
+
+
+@pytest.mark.parametrize("entry", [{"mask": {"ssn": "redact"}}, {"columns": ("id", "ssn")}, {"rename": {"ssn": "x"}}])
+def test_what_an_entry_says_of_a_dropped_column_it_says_of_one_that_is_spelt_alike(entry):
+    choice = Choice(**entry)
+    options = TableOptions(
+        Target.parse("iceberg://lake/x"), ("mirror",), choice=choice, on_schema_change="evolve", dropped_columns="drop"
+    )
+    adding = Adding(options, lambda _: False, {1: "id"}, gone=frozenset({"ssn", "note"}))
+    feed = instance("id", "SSN")
+    assert adding.choice(TableSchema(feed.columns, ("id",)), feed) == choice
+    assert told_of_gone(feed, adding.gone, choice) == []
+    # of one that has gone it says nothing
+    feed = instance("id", "other")
+    left = adding.choice(TableSchema(feed.columns, ("id",)), feed)
+    assert (left.mask, left.rename, left.columns) == ({}, {}, ("id",) if choice.columns else ())
 
 
 def test_a_name_that_the_target_keeps_is_no_other_choice():

@@ -3,43 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from airflow_provider_mssql_cdc.core.entry_values import KEEP
 from airflow_provider_mssql_cdc.core.feed import DdlChange, DroppedColumn, Feed
 from airflow_provider_mssql_cdc.core.position import Position
-from airflow_provider_mssql_cdc.core.schema import KeptSchema
-from airflow_provider_mssql_cdc.core.schema_sight import SeenSchema
+from airflow_provider_mssql_cdc.core.schema_sight import GoneColumn
 from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import Chosen
 from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions
 
 
-def drops_of(
-    feed: Feed, ddl: Iterable[DdlChange], seen: SeenSchema | None = None, before: KeptSchema | None = None
-) -> tuple[DroppedColumn, ...]:
+def drops_of(feed: Feed, ddl: Iterable[DdlChange], gone: Iterable[GoneColumn]) -> tuple[DroppedColumn, ...]:
     """The columns of a feed that its source table has dropped, as far as they have a place among the changes.
 
     The catalogue is ahead of the capture: one without a place may have values yet.
 
-    :param ddl: the feed's rows of ``cdc.ddl_history``, in order
-    :param seen: what earlier runs have seen of the source table's columns, and given its place
-    :param before: these columns; None where they are not kept
+    :param ddl: the feed's rows of ``cdc.ddl_history``
+    :param gone: the columns that were seen to be dropped
     """
-    statements, found = list(ddl), []
-    for column in feed.columns:
-        if not column.dropped:
-            continue
-        at = next((change.lsn for change in statements if _drops(change, column.name)), None)
-        if at is None and seen is not None and before is not None:
-            had = {each.column_id for each in before.columns}
-            at = seen.upto if column.column_id not in had else None
-        if at is not None:
-            found.append(DroppedColumn(column.column_id, at))
-    return tuple(found)
+    dropped = {column.column_id for column in feed.columns if column.dropped}
+    statements = [change.lsn for change in ddl]
+    places = {each.column_id: each.place(statements) for each in gone if each.column_id in dropped}
+    return tuple(DroppedColumn(column_id, at) for column_id, at in places.items() if at is not None)
 
 
 def due(schema: TableSchema, drops: Collection[DroppedColumn], position: Position) -> frozenset[int]:
@@ -120,14 +107,3 @@ def told_of_gone(feed: Feed, gone: Collection[str], choice: Choice) -> list[str]
         for name in sorted(gone)
         if name.casefold() not in live and choice.without({name}, [name]) != choice
     ]
-
-
-def _drops(change: DdlChange, column: str) -> bool:
-    """Whether a statement may drop a column: all words of its name stand behind DROP COLUMN."""
-    said = _words(change.command)
-    places = [n for n, pair in enumerate(itertools.pairwise(said)) if pair == ("drop", "column")]
-    return bool(places) and {*_words(column)} <= {*said[places[0] + 2 :]}
-
-
-def _words(text: str) -> Sequence[str]:
-    return re.findall(r"\w+", text.casefold())

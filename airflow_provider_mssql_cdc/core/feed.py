@@ -262,7 +262,7 @@ class DdlChange:
 class DroppedColumn:
     """A column that the source table has dropped, and the change table has still.
 
-    :param at: the LSN of the DDL, or one behind it where that is not known: what was captured later has no value of it
+    :param at: the LSN of the DDL, or one behind it: what was captured later has no value of it
     """
 
     column_id: int

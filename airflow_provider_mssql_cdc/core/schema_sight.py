@@ -23,6 +23,32 @@ CATALOGUE, BOTH = "catalogue", "both"
 
 
 @dataclass(frozen=True, slots=True)
+class GoneColumn:
+    """A column that was seen to be dropped. The catalogue is ahead of the capture, and DDL texts are never parsed.
+
+    :param seen_at: when it was seen so first, by the server's clock
+    :param after: the newest position when it was seen there last; None where that is not known
+    :param at: the newest position once the capture had passed ``seen_at``: what dropped it lies at or before that
+    """
+
+    column_id: int
+    seen_at: datetime.datetime
+    after: Annotated[Position | None, Tagged] = None
+    at: Annotated[Position | None, Tagged] = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def place(self, statements: Iterable[Position]) -> Position | None:
+        """Behind which nothing has values of it; None where that is not known yet.
+
+        Of several statements the last counts: the column goes anyway, and one that is too late costs NULLs only.
+
+        :param statements: known DDL of the table
+        """
+        may = [each for each in statements if (self.after is None or each > self.after)]
+        return max((each for each in may if self.at is None or each <= self.at), default=self.at)
+
+
+@dataclass(frozen=True, slots=True)
 class SeenSchema:
     """What was seen last of the source table's columns.
 
@@ -31,6 +57,7 @@ class SeenSchema:
     :param with_waiting: the checkpoint's ``waiting_ids`` were noted at the first sight
     :param source_object_id: of the source table; None where that is not known
     :param waited: the names of columns that waited to be asked for, and are gone
+    :param gone: columns that the source table has dropped, and a feed has still
     """
 
     hash: str
@@ -38,6 +65,7 @@ class SeenSchema:
     with_waiting: bool = False
     source_object_id: int | None = None
     waited: tuple[str, ...] = ()
+    gone: tuple[GoneColumn, ...] = ()
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -196,3 +224,31 @@ def see(
         ddl=tuple(since),
     )
     return Sight(now, placed, event=event)
+
+
+def see_gone(
+    feeds: Iterable[Feed],
+    seen: SeenSchema | None,
+    before: KeptSchema | None,
+    *,
+    newest: Position,
+    server_time: datetime.datetime,
+    captured_until: datetime.datetime | None,
+) -> tuple[GoneColumn, ...]:
+    """The columns that a table's feeds have, and that it has dropped. What has its place keeps that.
+
+    :param seen: what was seen last of the table's columns
+    :param before: these; None where they are not kept
+    :param newest: as for ``see``, with ``server_time`` and ``captured_until``
+    """
+    known = {each.column_id: each for each in (seen.gone if seen is not None else ())}
+    had = {column.column_id for column in (before.columns if before is not None else ())}
+    found = {}
+    for id_ in sorted({column.column_id for feed in feeds for column in feed.columns if column.dropped}):
+        one = known.get(id_)
+        if one is None:
+            one = GoneColumn(id_, server_time, seen.upto if seen is not None and id_ in had else None)
+        elif one.at is None and captured_until is not None and captured_until > one.seen_at:
+            one = dataclasses.replace(one, at=newest)
+        found[id_] = one
+    return tuple(found.values())

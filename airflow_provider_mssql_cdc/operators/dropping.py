@@ -21,12 +21,10 @@ def see_drops(plan: RunPlan, candidates: Mapping[TableName, Candidate], ddl: Ite
     statements = list(ddl)
     for name, candidate in candidates.items():
         if plan.options[name].drops_columns:
-            checkpoint = plan.checkpoints[name]
-            seen = checkpoint.seen_schema if checkpoint is not None else None
-            before = plan.kept(seen.hash) if seen is not None else None
+            gone = plan.sights[name].seen.gone
             for feed in [candidate.feed, *(each.feed for each in plan.alternatives.get(name, ()))]:
                 of_feed = [change for change in statements if change.capture_instance == feed.name]
-                plan.drops[feed.name] = drops_of(feed, of_feed, seen, before)
+                plan.drops[feed.name] = drops_of(feed, of_feed, gone)
 
 
 def cut_at_drops(plan: RunPlan, candidates: Mapping[TableName, Candidate], probe: Probe, cut: Position) -> Position:

@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.core.feed_choice import by_age
 from airflow_provider_mssql_cdc.core.receipt import TableReceipt
 from airflow_provider_mssql_cdc.core.schema_changes import ChangesSpec, unwritten, with_found
 from airflow_provider_mssql_cdc.core.schema_diff import ADD_COLUMN, DROP_COLUMN, schema_diff
-from airflow_provider_mssql_cdc.core.schema_sight import KIND, Sight, see
+from airflow_provider_mssql_cdc.core.schema_sight import KIND, Sight, see, see_gone
 from airflow_provider_mssql_cdc.core.spec import ChangedTable
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.waiting import waiting_in
@@ -38,16 +38,22 @@ def see_schemas(
         checkpoint = plan.checkpoints[name]
         known = checkpoint.feeds(plan.options[name].shapes) if checkpoint is not None else []
         feed = next((each for each in group if any(ref.is_same(each) for ref in known)), by_age(group)[0])
+        seen = checkpoint.seen_schema if checkpoint is not None else None
+        before = plan.kept(seen.hash) if seen is not None else None
+        server_time = status.server_time + datetime.timedelta(seconds=time.monotonic() - plan.began)
+        captured_until = status.max_lsn_time
         sight = see(
             feed,
-            checkpoint.seen_schema if checkpoint is not None else None,
+            seen,
             checkpoint.schema_changes if checkpoint is not None else (),
             newest=newest,
-            server_time=status.server_time + datetime.timedelta(seconds=time.monotonic() - plan.began),
-            captured_until=status.max_lsn_time,
+            server_time=server_time,
+            captured_until=captured_until,
             ddl=[row for row in ddl if row.capture_instance == feed.name],
             kept=plan.kept,
         )
+        gone = see_gone(group, seen, before, newest=newest, server_time=server_time, captured_until=captured_until)
+        sight = dataclasses.replace(sight, seen=dataclasses.replace(sight.seen, gone=gone))
         sight = _with_waiting(sight, feed, name, plan)
         error = _refused(name, checkpoint, sight, plan) if plan.options[name].fails_on_schema_change else None
         if error is None:
@@ -117,7 +123,8 @@ def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint], loaded: Iter
         if stored is None:
             continue
         seen = stored.seen_schema
-        moved = seen is not None and (seen.hash, stored.schema_changes) != (sight.seen.hash, sight.pending)
+        were = None if seen is None else (seen.hash, seen.gone, stored.schema_changes)
+        moved = were is not None and were != (sight.seen.hash, sight.seen.gone, sight.pending)
         if name in written or moved:
             receipt = receipts.get(name) or TableReceipt(name)
             # the job has asked the markers of all sinks that it has loaded, or of which it has found none

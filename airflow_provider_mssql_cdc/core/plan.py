@@ -232,7 +232,7 @@ def assess(
         since[shape] = statements_since(concerned, state.applied or state.position, state.ddl_upto)
         followed[shape] = with_hidden(differing.get(shape, {}), since[shape], columns.schema)
     warnings += told_of(followed, schema, selection)
-    warnings += told_of_key(rekeyed, schema, options.deletes)
+    warnings += told_of_key(rekeyed, schema, options.deletes, wide=options.history.is_wide)
     lagging = {
         shape: names
         for shape, columns in own.items()

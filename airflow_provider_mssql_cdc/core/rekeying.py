@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.core.going_on import as_before, goes_on_with, id
 from airflow_provider_mssql_cdc.core.key import choose_key, key_ids, keys_of
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, KeptSchemas
 from airflow_provider_mssql_cdc.core.selection import same_selection
-from airflow_provider_mssql_cdc.core.shapes import HARD, IGNORE, SHAPES, SOFT
+from airflow_provider_mssql_cdc.core.shapes import IGNORE, SHAPES, SOFT
 from airflow_provider_mssql_cdc.core.spec import Chosen, TableSpec
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -254,15 +254,16 @@ def check_deletes(name: TableName, now: TableSchema, then: KeptSchema, deletes: 
         )
 
 
-def told_of_key(rekeyed: Mapping[str, KeptSchema], now: TableSchema, deletes: str = HARD) -> list[str]:
+def told_of_key(rekeyed: Mapping[str, KeptSchema], now: TableSchema, deletes: str, *, wide: bool) -> list[str]:
     """What people are told of sinks that are loaded anew by another key.
 
     :param rekeyed: what they were loaded with, by shape
     :param deletes: what a mirror does with deleted rows
+    :param wide: a history's form is that of wide records
     """
     keys: dict[tuple[str, ...], list[str]] = {}
     for shape, then in rekeyed.items():
-        if SHAPES[shape].has_data:
+        if SHAPES[shape].takes_copy(wide=wide, has_key=bool(now.key)):
             keys.setdefault(then.key, []).append(shape)
     said = ", ".join(now.key)
     unmarked = [s for s, t in rekeyed.items() if SHAPES[s].takes_deletes and deletes == SOFT and _tells_nothing(now, t)]

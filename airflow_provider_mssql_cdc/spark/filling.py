@@ -47,7 +47,7 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
     """
     planned, marked = table.schema, load.marked()
     if (by_loaded := by_loaded_key(table, loaded_with(marked).values())) != table:
-        table, planned = by_loaded, by_loaded.schema
+        table = by_loaded
         load = TableLoad(job, table, parts)
         marked = load.marked()
     small = shrunk(job, table, parts, marked, load.staging_path)

@@ -266,7 +266,7 @@ class Sink:
         """The keys of which a copy by conditions does not tell, and that may be gone, as ``SinkRows.suspects``."""
         state = self.state()
         added = self.columns.growing(state, self.layout(state))
-        return self.rows.suspects(copy, with_nulls(self.target.rows(state), added))
+        return self.rows.suspects(copy, self.rows.of_key(with_nulls(self.target.rows(state), added), state.gaps))
 
     def compare(self, copy: Copy, id_: str, reading: Reading, folder: str) -> tuple[SinkReceipt, str]:
         """Compare the target with the table as of a copy's end, and write what differs.
@@ -284,7 +284,7 @@ class Sink:
         staged = None if copy.window.is_empty else copy.events
         layout = self.layout(state)
         added = self.columns.growing(state, layout)
-        target_rows = with_nulls(self.target.rows(state), added)
+        target_rows = self.rows.of_key(with_nulls(self.target.rows(state), added), state.gaps)
         found = self.rows.differences(Beginning(copy.window, staged, copy), target_rows)
         # once: all that the target holds is gone through for each of them
         names = ("rows", "old", "vanished")
@@ -351,22 +351,23 @@ class Sink:
 
     def _gaps(self, state: State, window: Window, todo: SinkSteps, reading: Reading) -> tuple[Gap, ...]:
         """What the sink lacks: what it lacked before, and what is lost between that and a new copy."""
+        is_rekeyed = self.columns.key_before(state.marker) is not None
+        # by another key images of before tell nothing of its rows
+        by_another_key = [Gap(window.after, window.after)] if is_rekeyed and self.rows.facts.takes_history else []
         if todo.window is not None:
-            # by another key images of before tell nothing of its rows
-            is_rekeyed = self.rows.facts.takes_history and self.columns.key_before(state.marker) is not None
-            return (*state.gaps, Gap(window.after, window.after)) if is_rekeyed else state.gaps
+            return (*state.gaps, *by_another_key)
         if todo.lost_after is None:
             return ()
         lost = todo.lost_after
-        if self._missed(window, reading, state, todo) is not None:
-            return (*state.gaps, Gap(window.after, window.after))
-        if self.columns.key_before(state.marker) is None:
+        if lost == window.after or self._missed(window, reading, state, todo) is not None:
+            return (*state.gaps, *by_another_key) if self.rows.keeps_rows else ()
+        if not is_rekeyed:
             self._warn(f"{self.spec.name}: the changes from {lost} to {window.after} are lost; loaded anew from there")
         elif self.rows.keeps_rows:
             # a mirror has lost nothing by that
             what = f"of the changes from {lost} to {window.after} it has the last values alone"
             self._warn(f"{self.spec.name}: {what}; loaded anew from there by another key")
-        return self.rows.lacks(state.gaps, lost, window)
+        return (*self.rows.lacks(state.gaps, lost, window), *by_another_key)
 
     def keep_schema(self, state: State, todo: SinkSteps) -> bool:
         """Keep the schema beside the table, unless its marker says that it is there; whether it is there now."""

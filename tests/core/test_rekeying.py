@@ -7,6 +7,7 @@ import datetime
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.choice import Choice
 from airflow_provider_mssql_cdc.core.columns import map_columns
@@ -78,6 +79,14 @@ def test_each_sink_with_rows_begins_anew_and_transactions_go_on():
     assert next(str(commit) for commit in steps.commits).startswith(
         f"copy mirror again by another key, after {lsn(50)}, "
     )
+
+
+def test_a_history_without_copied_rows_goes_on_and_nobody_is_told_of_a_copy_of_it():
+    wide = dataclasses.replace(EVOLVE, history=HistoryOptions(form="wide"))
+    found = verdict(stored(), [of_now()], options=wide, kept=KEPT.get)
+    told = [text for text in found.warnings if "the key was" in text]
+    assert told == ["the key was (id), and is (code): a copy of the table loads mirror, scd2 anew by it"]
+    assert planned(found, wide)[1].windows.keys() == {"history", "transactions"}
 
 
 @pytest.mark.parametrize("how", ["fail", "warn", "propose"])

@@ -10,8 +10,8 @@ from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec
-from airflow_provider_mssql_cdc.core.steps import Done, SinkSteps, table_steps
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.steps import Done, SinkSteps, Stand, table_steps
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.spark.decide import check_origin, gap, other_instance, stand_of
 from airflow_provider_mssql_cdc.spark.dropping import up_to
 from airflow_provider_mssql_cdc.spark.sink_columns import since_loaded
@@ -77,6 +77,21 @@ def test_a_load_starts_where_marker_and_checkpoint_agree(sink_, position, after)
 )
 def test_nothing_is_done_where_all_is_there(sink_, position, done):
     assert decided(sink_, marker(position)) == SinkSteps(done=done)
+
+
+def test_by_another_key_one_begins_anew_also_where_asserted_and_is_missed_where_it_is_gone():
+    table = dataclasses.replace(TABLE, schema=TableSchema(TABLE.schema.columns, ("id",)), rekeys=True)
+    kept, expected = (
+        {TABLE.schema.hash: KeptSchema.of(TABLE.schema)}.get,
+        dataclasses.replace(sink(70, 50), rekeyed=True),
+    )
+    held = State(exists=True, snapshot=1, marker=marker(50), is_empty=False)
+    assert stand_of(table, expected, held, kept) == Stand(lsn(50), rekeyed=True)
+    asserted = dataclasses.replace(expected, asserted="a")
+    assert stand_of(table, asserted, held, kept) == Stand(lsn(50), asserted=True, rekeyed=True)
+    gone = State(exists=False, snapshot=None, marker=None, is_empty=True)
+    with pytest.raises(TargetError, match="missing or empty"):
+        stand_of(table, expected, gone, kept)
 
 
 def test_an_empty_target_without_checkpoint_is_loaded_for_the_first_time():

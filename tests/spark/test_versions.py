@@ -9,6 +9,7 @@ from hypothesis import given
 from pyspark.errors import PySparkException
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning
@@ -197,6 +198,15 @@ def test_filled_versions_of_before_another_key_may_be_alike(spark, alike):
     ]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
     assert (write.old, write.of_target) == (OldRows.ALL if alike else OldRows.OF_KEY, True)
+
+
+def test_a_history_is_compared_by_the_rows_since_another_key(spark):
+    session, at = table_session(spark), [(str(model.lsn(number)),) for number in (5, 20, 30)]
+    rows = local(session, at, "_lsn STRING")
+    gaps = [Gap(model.lsn(3), model.lsn(25)), Gap(model.lsn(20), model.lsn(20)), Gap(model.lsn(2), model.lsn(2))]
+    assert [tuple(row) for row in history_of().of_key(rows, gaps).collect()] == at[1:]
+    assert history_of().of_key(rows, gaps[:1]) is rows
+    assert mirror_of().of_key(rows, gaps) is rows
 
 
 @pytest.mark.parametrize("knows", [True, False], ids=["old key there", "old key gone"])

@@ -179,6 +179,13 @@ class SinkRows(ABC):
         """
         raise NotImplementedError
 
+    def of_key(self, target_rows: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
+        """The rows of the target that are told apart by the key of now.
+
+        :param gaps: what the sink lacks
+        """
+        return target_rows
+
     def differences(self, begun: Beginning, target_rows: DataFrame) -> Differences:
         """In what a comparable sink differs from the table, as of the end of a copy's window.
 

@@ -125,6 +125,11 @@ class History(SinkRows):
         by_key = target_rows.where("_op != 'B'").groupBy(*map(column, self.table.key)).agg(newest)
         return by_key.select(f"{_LATEST}.*").where("_op != 'D'").select(*names, "_unknown")
 
+    def of_key(self, target_rows: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
+        """Without the images of before another key: at its copy's low the history has a row of each key."""
+        since = max((gap.upto for gap in gaps if gap.after == gap.upto), default=None)
+        return target_rows if since is None else target_rows.where(F.col(self.table.position) >= since.sort_key)
+
     def mended(
         self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
     ) -> Write:

@@ -38,8 +38,8 @@ def due(schema: TableSchema, drops: Collection[DroppedColumn], position: Positio
     return frozenset(
         column.column_id
         for column in schema.columns
-        # an instance that never had it reaches back to where the sink is
-        if column.kept and (column.absent or ((at := places.get(column.column_id)) is not None and at <= position))
+        # an instance that never had it reaches back to where the sink is; one may be absent for its type alone
+        if column.kept and (places[column.column_id] <= position if column.column_id in places else column.absent)
     )
 
 

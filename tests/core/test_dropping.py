@@ -216,6 +216,9 @@ def test_a_column_of_which_the_instance_has_nothing_is_dropped_at_once():
     assert due(schema, (DroppedColumn(3, lsn(5)),), lsn(5)) == {3}
     absent = TableSchema((ID, A, dataclasses.replace(kept, absent=True)), ("id",))
     assert due(absent, (), lsn(5)) == {3}
+    # one that is there, and whose type alone the targets do not hold
+    assert due(absent, (DroppedColumn(3, lsn(6)),), lsn(5)) == frozenset()
+    assert due(absent, (DroppedColumn(3, lsn(6)),), lsn(6)) == {3}
 
 
 def test_what_is_loaded_of_the_others_stays_as_it_is():

@@ -29,14 +29,17 @@ def see_drops(plan: RunPlan, candidates: Mapping[TableName, Candidate], ddl: Ite
 
 def cut_at_drops(plan: RunPlan, candidates: Mapping[TableName, Candidate], probe: Probe, cut: Position) -> Position:
     """Where a run ends that may go up to a cut: with the first column that targets drop, where something happened to
-    its table since.
+    its table since. Not where all others have come there: a table that fails again and again is not to hold them.
     """
-    ends = [cut]
-    for candidate in candidates.values():
+    ends, positions = [cut], {name: candidate.counting for name, candidate in candidates.items()}
+    for name, candidate in candidates.items():
         newest, position = probe.newest.get(candidate.feed.name), candidate.counting
         if newest is not None and position is not None:
             drops = [each for each in plan.drops.get(candidate.feed.name, ()) if each.at < newest]
-            ends.append(cut_at(candidate.schema, drops, [position], cut))
+            end = cut_at(candidate.schema, drops, [position], cut)
+            others = [each for other, each in positions.items() if other != name and each is not None]
+            if not others or min(others) < end:
+                ends.append(end)
     return min(ends)
 
 

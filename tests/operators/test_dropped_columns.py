@@ -62,6 +62,18 @@ def test_a_run_ends_with_the_ddl_and_the_next_one_goes_on_behind_it(group: Group
     assert [(spec.name, spec.drops is not None) for spec in plan.specs] == [(A, True), (B, False)]
 
 
+def test_a_table_that_stays_behind_its_ddl_does_not_hold_the_others(group: Group) -> None:
+    group.change("UPDATE dbo.a SET v = 1; ALTER TABLE dbo.a DROP COLUMN v")
+    newest = group.change("INSERT INTO dbo.a (id) VALUES (2); INSERT INTO dbo.b (id) VALUES (2)")
+    ddl = at_ddl(group)
+    assert cut_of(plan_of(group, DROP)) == ddl
+    group.loaded_up_to_now(B, ddl)
+    assert cut_of(plan_of(group, DROP)) == newest
+    # alone it goes there first
+    with group.source.hook() as hook:
+        assert cut_of(plan_load(hook, group.store, group.request(DROP), None)) == ddl
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -100,6 +100,13 @@ def with_taken(
     )
 
 
+def dropped_of(before: tuple[TakenColumn, ...]) -> tuple[TakenColumn, ...]:
+    """What counts still of what a target had taken, once its rows are replaced: the columns that it has dropped, which
+    an entry may still name.
+    """
+    return tuple(column for column in before if column.dropped)
+
+
 @dataclass(frozen=True, slots=True)
 class SinkStep:
     """How far a sink is with a change of its source table's columns. Places are the ``sort_key`` of positions.

@@ -226,7 +226,8 @@ class Sink:
             copies=copies,
             schema_kept=self.keep_schema(state, todo),
             ddl_upto=self._table.followed_upto,
-            taken=self.columns.taken(before_rows, window.after, marker.position if todo.copied else None),
+            taken=self.columns.taken(before_rows, window.after, marker.position if todo.copied else None)
+            or self.columns.dropped(state.marker),
             **self._waiting(state.marker),
         )
 

@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.core.schema_change import (
 )
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import Column, TableSchema, same_schema
-from airflow_provider_mssql_cdc.core.taken import TakenColumn, with_taken
+from airflow_provider_mssql_cdc.core.taken import TakenColumn, dropped_of, with_taken
 from airflow_provider_mssql_cdc.spark.decide import is_grown_from, rekeyed
 from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
 from airflow_provider_mssql_cdc.spark.targets import Difference, State, TargetTable
@@ -241,6 +241,14 @@ class SinkColumns:
         had = {column.column_id for column in then.columns} if then is not None else None
         lacked = [column.column_id for column in self._held if had is not None and column.column_id not in had]
         return self._with_taken(before, lacked, read_after, filled)
+
+    def dropped(self, before: Marker | None) -> tuple[TakenColumn, ...]:
+        """What the target has dropped of this source table, once its rows are replaced.
+
+        :param before: the marker of these
+        """
+        here = self._rows.table.spec.feed.source_object_id
+        return dropped_of(before.taken) if before is not None and before.source_object_id in (None, here) else ()
 
     def taking(self, marker: Marker) -> tuple[TakenColumn, ...]:
         """The columns that the target has taken, and those whose altered values it gets with the next commit.

@@ -15,7 +15,14 @@ from airflow_provider_mssql_cdc.core.schema_changes import (
     rows_to_add,
     sink_rows_to_add,
 )
-from airflow_provider_mssql_cdc.core.taken import NOTHING_TAKEN, TakenBySink, TakenColumn, taken_by, with_taken
+from airflow_provider_mssql_cdc.core.taken import (
+    NOTHING_TAKEN,
+    TakenBySink,
+    TakenColumn,
+    dropped_of,
+    taken_by,
+    with_taken,
+)
 
 NOON = datetime.datetime(2026, 3, 1, 12)
 
@@ -227,3 +234,10 @@ def test_statements_are_known_beside_what_is_told_of_sinks() -> None:
     (row,) = rows_to_add([again], table.rows)
     assert (row.lsn, row.number) == (lsn(90), 0)
     assert rows_to_add([dataclasses.replace(again, lsn=lsn(95))], [*table.rows, row.held]) == []
+
+
+def test_of_rows_that_are_replaced_it_counts_what_the_target_has_dropped() -> None:
+    # an entry may still name it
+    taken, dropped = TakenColumn(3, lsn(10), lsn(5)), TakenColumn(4, lsn(20), lsn(20), dropped="b")
+    assert dropped_of((taken, dropped)) == (dropped,)
+    assert dropped_of((taken,)) == ()

@@ -168,9 +168,6 @@ def going_on(table: TableSpec, own: Chosen, sinks: tuple[SinkSpec, ...]) -> Tabl
         sinks=sinks,
         grows=False,
         fills=False,
-        # two copies of different columns are not each other's
-        copies=table.copies and f"{table.copies}{suffix_of(own)}",
-        copy=None,
     )
 
 
@@ -183,6 +180,16 @@ def with_all(table: TableSpec, sinks: tuple[SinkSpec, ...], grows_from: Mapping[
     """The table with some sinks that have all columns, or get them with their next commit."""
     copy = None if table.copy is not None and table.copy.fills else table.copy
     return dataclasses.replace(table, sinks=sinks, grows_from=dict(grows_from), copy=copy)
+
+
+def copied_in(spec: TableSpec, table: TableSpec, suffix: str) -> TableSpec:
+    """Some of a table's sinks with the folder of their copies: two copies of different columns are not each other's.
+
+    :param table: with all of them
+    :param suffix: what stands behind the name of the table's folder; '' for those whose copy may be under way there
+    """
+    copy = None if suffix or (table.copy is not None and table.copy.fills) else table.copy
+    return dataclasses.replace(spec, copies=table.copies and table.copies + suffix, copy=copy)
 
 
 def filling(table: TableSpec, columns: Collection[str]) -> TableSpec:

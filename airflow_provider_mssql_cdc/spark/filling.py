@@ -11,6 +11,7 @@ from airflow_provider_mssql_cdc.core.entry_values import NONE
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.filling import (
     FILLING,
+    copied_in,
     filling,
     going_on,
     lacking,
@@ -29,7 +30,7 @@ from airflow_provider_mssql_cdc.core.waiting import known_waiting
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.decide import SAME_AGAIN
-from airflow_provider_mssql_cdc.spark.dropping import shrunk
+from airflow_provider_mssql_cdc.spark.dropping import Shrunk, shrunk
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.marked_columns import begins_with, columns_of, loaded_with, unfilled_of
 from airflow_provider_mssql_cdc.spark.notes import Notes, merged
@@ -96,13 +97,15 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
         load.notes.waiting_ids = waiting
         return load
     loads = {}
-    for own, sinks in groups.values():
-        if own is whole:
-            loads[""] = TableLoad(job, with_all(table, tuple(sinks), grows), parts)
-        else:
-            loads[suffix_of(own)] = TableLoad(job, going_on(table, own, tuple(sinks)), parts)
+    # a copy that is under way is one of the columns that the plan knows
+    has_plans = any(own.schema.hash == planned.hash for own in small.left.values())
+    first = planned.hash if has_plans else whole.schema.hash
+    for hash_, (own, sinks) in groups.items():
+        spec = with_all(table, tuple(sinks), grows) if own is whole else going_on(table, own, tuple(sinks))
+        suffix = "" if hash_ == first else suffix_of(own)
+        loads[suffix] = TableLoad(job, copied_in(spec, table, suffix), parts)
     loads = {suffix: each for suffix, each in loads.items() if each.sinks}
-    return PartedLoad(job, table, loads, owns, parts, planned.hash, small.notes)
+    return PartedLoad(job, table, loads, owns, parts, planned.hash, small)
 
 
 class PartedLoad:
@@ -112,7 +115,7 @@ class PartedLoad:
     :param loads: of the sinks that have the same columns, by what stands behind the name of the folder of their copies
     :param owns: sinks that do not have the table's columns, by shape
     :param planned: hash of the columns that the plan knows
-    :param notes: of what was done before
+    :param small: what was dropped before
     """
 
     def __init__(
@@ -123,11 +126,11 @@ class PartedLoad:
         owns: Mapping[str, Chosen],
         parts: Parts,
         planned: str,
-        notes: Notes,
+        small: Shrunk,
     ) -> None:
         self._job, self._table, self._loads, self._owns, self._parts = job, table, loads, owns, parts
         self._planned = planned
-        self._notes = notes
+        self._notes, self._behind = small.notes, small.left.keys()
         self._notes.waiting_ids = table.waiting_ids
         self._left = table.fills
         self._filled = 0
@@ -311,6 +314,8 @@ class PartedLoad:
             owns, were = columns_of(marked, table), loaded_with(marked)
             for sink, marker in marked:
                 wants = table.history_fill != NONE or not SHAPES[sink.shape].takes_history
+                # one that has columns yet which the table lacks is filled once it has dropped them
+                wants = wants and sink.shape not in self._behind
                 if wants and sink.shape in load.comparable and sink.shape in load.notes.done:
                     own = owns.get(sink.shape, whole)
                     found[sink.shape] = lacking(whole, own, unfilled_of(table, sink, marker, own, were))

@@ -4,8 +4,10 @@ import dataclasses
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, FeedRef
+from airflow_provider_mssql_cdc.core.filling import copied_in
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
@@ -290,3 +292,14 @@ def test_a_sink_that_is_to_be_loaded_by_another_key_drops_no_column_before():
     assert up_to(table, sink(10, 10), since, kept) == lsn(10)
     assert up_to(table, sink(20, 10), since, kept) == lsn(20)
     assert up_to(table, sink(10, 10, asserted="x"), since, kept) is None
+
+
+def test_sinks_of_different_columns_do_not_share_a_copy():
+    under_way = KnownCopy("c", "place")
+    table = dataclasses.replace(TABLE, copies="t", copy=under_way)
+    spec = dataclasses.replace(table, copies="", copy=None)
+    found = [copied_in(spec, table, suffix) for suffix in ("", ".12345678")]
+    assert [(each.copies, each.copy) for each in found] == [("t", under_way), ("t.12345678", None)]
+    fills = dataclasses.replace(table, copy=dataclasses.replace(under_way, fills=True))
+    assert copied_in(spec, fills, "").copy is None
+    assert copied_in(spec, dataclasses.replace(table, copies=""), ".1").copies == ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.dropping import due, without_dropped
 from airflow_provider_mssql_cdc.core.filling import going_on
-from airflow_provider_mssql_cdc.core.going_on import chosen_before
+from airflow_provider_mssql_cdc.core.going_on import chosen_before, set_aside
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
@@ -49,7 +49,7 @@ def shrunk(job: JobSpec, table: TableSpec, parts: Parts, marked: Sequence[tuple[
     :raises MsSqlCdcError: if no sink is left that could
     """
     found, drops = Shrunk(table), table.drops
-    if drops is None or job.replay is not None:
+    if job.replay is not None:
         return found
     whole, owns, gone = Chosen(table.schema, table.selection), columns_of(marked, table), frozenset[int]()
     of_sinks: dict[str, frozenset[int]] = {}
@@ -57,8 +57,11 @@ def shrunk(job: JobSpec, table: TableSpec, parts: Parts, marked: Sequence[tuple[
         position = up_to(table, sink.spec, marker, sink.columns.kept)
         if position is not None:
             own = owns.get(sink.shape, whole)
-            of_sinks[sink.shape] = due(own.schema, drops, position)
-            gone |= of_sinks[sink.shape] | due(whole.schema, drops, position)
+            of_sinks[sink.shape] = _lacked(sink, marker, own)
+            if drops is not None:
+                of_sinks[sink.shape] |= due(own.schema, drops, position)
+                gone |= due(whole.schema, drops, position)
+            gone |= of_sinks[sink.shape]
     if not gone:
         return found
     for sink, _ in marked:
@@ -86,6 +89,29 @@ def up_to(table: TableSpec, sink: SinkSpec, marker: Marker, kept: KeptSchemas) -
     if is_asserted(sink, marker) or rekeyed(table, marker, kept) is not None:
         return None
     return reached(sink, marker.position)
+
+
+def _lacked(sink: Sink, marker: Marker, own: Chosen) -> frozenset[int]:
+    """The column_ids of those dropped columns which a target lacks that its marker names: it has dropped them, and the
+    run was killed before its marker said so. They do not come back, whatever is asked for now.
+
+    :param own: the columns with which the sink goes on
+    """
+    kept = {column.column_id for column in own.schema.columns if column.kept}
+    if not kept or (then := _loaded_with(sink, marker, own)) is None:
+        return frozenset()
+    before, lacked = chosen_before(own, then), set()
+    columns = sink.rows.narrowed(before).columns()
+    if (difference := sink.target.check(columns)) is None:
+        return frozenset()
+    for column in (each for each in before.schema.columns if each.column_id in kept):
+        stays = {each.name for each in sink.rows.narrowed(without_dropped(before, {column.column_id})).columns()}
+        of_column = {each.name for each in columns} - stays
+        # it may have made way for another one, where the marker does not say so yet
+        has_moved = any(name.startswith(set_aside(column)) for name in difference.found)
+        if of_column and of_column.isdisjoint(difference.found) and not has_moved:
+            lacked.add(column.column_id)
+    return frozenset(lacked)
 
 
 def _drop(

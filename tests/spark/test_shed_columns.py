@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.entry_values import EVOLVE
+from airflow_provider_mssql_cdc.core.entry_values import EVOLVE, KEEP
 from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING
 from airflow_provider_mssql_cdc.core.selection import DROP
 from airflow_provider_mssql_cdc.core.table_options import Choice
@@ -36,7 +36,10 @@ COMMITS = {
 @pytest.fixture
 def things(live: Origin) -> Origin:
     live.sql("CREATE SCHEMA lab")
-    live.sql("CREATE TABLE lab.things (id int NOT NULL PRIMARY KEY, a int, b varchar(20) NOT NULL, doc nvarchar(max))")
+    live.sql(
+        "CREATE TABLE lab.things (id int NOT NULL CONSTRAINT pk_things PRIMARY KEY, a int, b varchar(20) NOT NULL,"
+        " doc nvarchar(max))"
+    )
     live.sql("INSERT INTO lab.things VALUES " + ", ".join(f"({n}, {n}, 'b{n}', N'd{n}')" for n in range(1, 7)))
     live.enable(NAME)
     live.wait_captured()
@@ -145,6 +148,51 @@ def test_it_is_dropped_at_the_ddl_and_one_of_its_name_is_another_one(things, for
     assert sorted((row["_shape"], row["_column_id"], row["_state"]) for row in steps) == sorted(
         (shape, 3, "dropped") for shape in shapes
     )
+
+
+def test_what_a_killed_run_has_dropped_stays_so_whatever_is_asked_for_then(things, request, monkeypatch):
+    loads = loads_of(things, "iceberg", request, shapes=("mirror", "history"))
+    things.sql("UPDATE lab.things SET b = 'x1' WHERE id = 1; ALTER TABLE lab.things DROP COLUMN b")
+    things.sql("UPDATE lab.things SET a = 20 WHERE id = 2")
+    things.wait_captured()
+    loads.load_all()
+    with monkeypatch.context() as patch, contextlib.suppress(Killed):
+        kill_at(patch, Point(LakeTable, "drop", AFTER))
+        loads.load(checkpoint=False)
+    assert ["b" in has for has in columns_of(loads).values()].count(False) == 1
+    loads.say(dropped_columns=KEEP)
+    loads.load_all()
+    assert now_in(loads, "a", "doc") == dict.fromkeys(("mirror", "history"), source(things))
+    # the other one keeps it
+    assert ["b" in has for has in columns_of(loads).values()].count(False) == 1
+    things.sql("DELETE FROM lab.things WHERE id = 3; INSERT INTO lab.things (id, a, doc) VALUES (8, 8, N'd8')")
+    things.wait_captured()
+    loads.load_all()
+    assert now_in(loads, "a", "doc") == dict.fromkeys(("mirror", "history"), source(things))
+
+
+def test_a_table_that_gets_another_key_too_is_loaded_anew_by_it_first(things, request):
+    loads = loads_of(things, "iceberg", request, shapes=("mirror", "history"))
+    things.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'lab', @source_name = N'things', @capture_instance = N'all'"
+    )
+    # of this a copy alone tells
+    things.sql("UPDATE lab.things SET doc = N'off' WHERE id = 4; DELETE FROM lab.things WHERE id = 5")
+    things.sql("ALTER TABLE lab.things DROP CONSTRAINT pk_things; ALTER TABLE lab.things DROP COLUMN b")
+    things.sql("ALTER TABLE lab.things ALTER COLUMN a int NOT NULL")
+    things.sql("ALTER TABLE lab.things ADD CONSTRAINT pk_things PRIMARY KEY (a)")
+    things.enable(NAME)
+    things.sql("UPDATE lab.things SET id = 7 WHERE a = 1; INSERT INTO lab.things VALUES (2, 20, N'd20')")
+    things.wait_captured()
+    for _ in range(3):
+        loads.load_all()
+        things.sql("UPDATE lab.things SET doc = doc + N'+' WHERE a = 6")
+        things.wait_captured()
+    loads.load_all()
+    rows = sorted((row["a"], row["id"], row["doc"]) for row in things.lake(NAME))
+    assert rows == sorted((row["a"], row["id"], row["doc"]) for row in things.sql("SELECT * FROM lab.things"))
+    assert len(rows) == 6
+    assert [shape for shape, has in columns_of(loads).items() if "b" in has] == []
 
 
 @pytest.mark.thorough

@@ -202,7 +202,8 @@ def drop(session: SparkSession, target: str, columns: Sequence[str], name: str) 
         return
     try:
         session.sql(f"ALTER TABLE {target} DROP COLUMNS ({', '.join(map(quoted, found))})").collect()
-    except AnalysisException as error:
+    except Exception as error:
+        # what Java throws is not always a PySparkException
         raise TargetError(
             f"{name} cannot drop {', '.join(found)}, which the source table has dropped: {str(error).splitlines()[0]}",
             advice="Where another run has just dropped it, run the task again. A Delta table drops columns once it has "

@@ -298,8 +298,8 @@ class Explained(PostgresqlTable):
 
     plans: ClassVar[list[str]] = []
 
-    def _merge(self, cursor, *given):
-        super()._merge(Explaining(cursor, self.plans), *given)
+    def _write(self, cursor, *given):
+        super()._write(Explaining(cursor, self.plans), *given)
 
 
 class Explaining:

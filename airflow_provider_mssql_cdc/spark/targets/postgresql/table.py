@@ -325,7 +325,7 @@ class PostgresqlTable:
                     return False
                 staging.take_sentinel(cursor)
                 altered.add_and_drop(cursor, self.sql_name, write.adds, self._dropped)
-                put(cursor, self.name, self.sql_name, staging, write, index=self._key if self._indexed else ())
+                self._write(cursor, staging, write)
                 self._sinks.committed(
                     cursor,
                     self._table,
@@ -355,6 +355,9 @@ class PostgresqlTable:
         if state.marker is not None and loaded != self._find(cursor):
             return True
         return bool(version != (state.snapshot or 0) or self._is_empty(cursor) != state.is_empty)
+
+    def _write(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Write) -> None:
+        put(cursor, self.name, self.sql_name, staging, write, index=self._key if self._indexed else ())
 
     def _was_committed(self, staging: Staging) -> bool:
         """Whether the newest commit is the one of this attempt; one that is still going on is waited for."""

@@ -20,12 +20,14 @@ class Position:
     """How far the changes of a source are read. Positions of one kind have an order; comparing two kinds raises.
 
     :cvar KIND: names the kind in JSON, and the columns of such positions
+    :cvar WORD: names the kind for people
     :cvar COLUMN_TYPE: Spark SQL type of these columns
     """
 
     __slots__ = ()
 
     KIND: ClassVar[str]
+    WORD: ClassVar[str]
     COLUMN_TYPE: ClassVar[str]
 
     @classmethod
@@ -35,6 +37,16 @@ class Position:
         :raises ValueError: for any other text
         """
         raise NotImplementedError
+
+    @classmethod
+    def of(cls, position: Position) -> Self:
+        """The position, where only one of this kind has a meaning.
+
+        :raises TypeError: if it is of another kind
+        """
+        if not isinstance(position, cls):
+            raise TypeError(f"the {position.KIND} {position.text} is no {cls.WORD}")
+        return position
 
     @property
     def text(self) -> str:
@@ -82,6 +94,7 @@ class Lsn(Position):
 
     LENGTH: ClassVar[int] = 10
     KIND: ClassVar[str] = "lsn"
+    WORD: ClassVar[str] = "LSN"
     COLUMN_TYPE: ClassVar[str] = "STRING"
 
     def __post_init__(self) -> None:
@@ -99,16 +112,6 @@ class Lsn(Position):
         if match := _COLON_FORM.fullmatch(text):
             return cls(bytes.fromhex(match[1] + match[2] + match[3]))
         raise ValueError(f"not an LSN: {text!r}; expected 0x and 20 hex digits, or 00000000:00000000:0000")
-
-    @classmethod
-    def of(cls, position: Position) -> Lsn:
-        """The position, where only an LSN has a meaning.
-
-        :raises TypeError: if it is of another kind
-        """
-        if not isinstance(position, cls):
-            raise TypeError(f"the {position.KIND} {position.text} is no LSN")
-        return position
 
     @property
     def text(self) -> str:
@@ -163,6 +166,7 @@ class Version(Position):
 
     LARGEST: ClassVar[int] = (1 << 63) - 1
     KIND: ClassVar[str] = "version"
+    WORD: ClassVar[str] = "version"
     COLUMN_TYPE: ClassVar[str] = "BIGINT"
 
     def __post_init__(self) -> None:
@@ -179,16 +183,6 @@ class Version(Position):
         if not _VERSION_FORM.fullmatch(text):
             raise ValueError(f"not a version: {text!r}; expected a number such as 42")
         return cls(int(text))
-
-    @classmethod
-    def of(cls, position: Position) -> Version:
-        """The position, where only a version has a meaning.
-
-        :raises TypeError: if it is of another kind
-        """
-        if not isinstance(position, cls):
-            raise TypeError(f"the {position.KIND} {position.text} is no version")
-        return position
 
     @property
     def text(self) -> str:

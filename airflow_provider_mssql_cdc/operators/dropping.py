@@ -46,12 +46,15 @@ def cut_at_drops(plan: RunPlan, candidates: Mapping[TableName, Candidate], probe
 def drops_now(plan: RunPlan, candidate: Candidate) -> bool:
     """Whether a target of the table is loaded up to where it drops a column, though nothing may have happened since."""
     drops = plan.drops.get(candidate.feed.name)
-    for sink in candidate.sinks.values() if drops is not None else ():
-        schema = plan.kept(sink.schema_hash) if sink is not None and sink.schema_hash and not sink.asserted else None
-        if schema is not None and sink is not None:
-            has = {column.column_id for column in schema.columns}
-            if due(candidate.schema, drops or (), sink.position) & has:
-                return True
+    if drops is None:
+        return False
+    for sink in candidate.sinks.values():
+        if sink is None or sink.schema_hash is None or sink.asserted:
+            continue
+        schema = plan.kept(sink.schema_hash)
+        has = {column.column_id for column in schema.columns} if schema is not None else set()
+        if due(candidate.schema, drops, sink.position) & has:
+            return True
     return False
 
 

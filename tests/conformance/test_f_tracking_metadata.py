@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.conformance.database import Database
-from tests.support.conformance.tracked import ENABLE, TRACK
+from tests.support.conformance.tracked import with_tracked_table
 
 _INTERNAL = (
     "SELECT internal_type, internal_type_desc, type, SCHEMA_NAME(schema_id), parent_object_id, parent_id"
@@ -17,10 +17,7 @@ _RIGHT = "SELECT HAS_PERMS_BY_NAME('dbo.t', 'OBJECT', '{}'{})"
 @pytest.fixture
 def t(plain: Database) -> Database:
     """A database whose table dbo.t (id, a) is tracked."""
-    plain.run(ENABLE)
-    plain.run("CREATE TABLE dbo.t (id int NOT NULL CONSTRAINT pk_t PRIMARY KEY, a int NULL)")
-    plain.run(TRACK)
-    return plain
+    return with_tracked_table(plain)
 
 
 def test_75_internal_tables(t: Database) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.conformance.client import Row
 from tests.support.conformance.database import Database
-from tests.support.conformance.tracked import COLUMNS, ENABLE, TRACK, min_valid, net, version
+from tests.support.conformance.tracked import COLUMNS, ENABLE, TRACK, min_valid, net, version, with_tracked_table
 
 _OPTIONS = (
     "SELECT is_auto_cleanup_on, retention_period, retention_period_units, retention_period_units_desc"
@@ -18,10 +18,7 @@ _ON = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'IsChangeTrackingEnabled') AS i
 @pytest.fixture
 def t(plain: Database) -> Database:
     """A database whose table dbo.t (id, a) is tracked."""
-    plain.run(ENABLE)
-    plain.run("CREATE TABLE dbo.t (id int NOT NULL CONSTRAINT pk_t PRIMARY KEY, a int NULL)")
-    plain.run(TRACK)
-    return plain
+    return with_tracked_table(plain)
 
 
 @pytest.mark.parametrize(

@@ -30,3 +30,11 @@ def net(db: Database, after: int | str, columns: str = "SYS_CHANGE_OPERATION, id
 def mask(*column_ids: int) -> bytes:
     """SYS_CHANGE_COLUMNS with these columns."""
     return bytes(4) + b"".join(number.to_bytes(4, "little") for number in column_ids)
+
+
+def with_tracked_table(database: Database) -> Database:
+    """The database, whose new table dbo.t (id, a) is tracked."""
+    database.run(ENABLE)
+    database.run("CREATE TABLE dbo.t (id int NOT NULL CONSTRAINT pk_t PRIMARY KEY, a int NULL)")
+    database.run(TRACK)
+    return database

@@ -125,7 +125,7 @@ def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request
             found.at_rest()
         while loads.load(max_transactions=150)[1] is not None:
             found.at_rest()
-    assert len(found.moments) > 2
+    assert found.moments[0] != found.moments[-1]
     found.check()
     check(loads, models)
 

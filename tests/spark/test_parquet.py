@@ -308,10 +308,10 @@ def test_what_a_later_version_has_written_is_refused_and_stays(table, folder, wh
     load(table(), 1, [(1, "a", 1)])
     newest = max((folder / "t x" / "_manifests").glob("*.json"))
     data = json.loads(newest.read_text())
-    (data if what == "manifest" else data["marker"])["version"] = 4
+    (data if what == "manifest" else data["marker"])["version"] = 99
     newest.write_text(json.dumps(data))
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with pytest.raises((TargetError, NewerFormatError), match="version 4"):
+    with pytest.raises((TargetError, NewerFormatError), match="version 99"):
         table().state()
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 

@@ -84,6 +84,7 @@ class ChunkRead:
     :param last: None is the last row, and all that may come behind it
     :param files: of its rows, below the copy's folder
     :param columns: of the rows, as Spark's JSON of a schema
+    :param without: name of the common values whose rows it does not have; '' where it has all rows
     """
 
     name: str
@@ -93,6 +94,7 @@ class ChunkRead:
     files: tuple[str, ...]
     columns: str
     end: ReadEnd
+    without: str = ""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("chunk of a copy", 1, "0.3.0", {})
@@ -144,6 +146,45 @@ class KeysRead:
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("keys of a copy", 1, "0.3.0", {})
+
+
+@dataclass(frozen=True, slots=True)
+class CommonRead:
+    """The entry of the values that nearly all rows have in some columns: chunks leave out rows that have them.
+
+    :param of: the source columns
+    :param values: of these, as exact texts; None is NULL
+    :param rows: of the first rows, the number of those that have them
+    :param total: rows that were looked at
+    :param files: of one row with what targets hold then, below the copy's folder
+    :param columns: of this row, as Spark's JSON of a schema
+    """
+
+    name: str
+    of: tuple[str, ...]
+    values: tuple[str | None, ...]
+    rows: int
+    total: int
+    files: tuple[str, ...]
+    columns: str
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    FORMAT: ClassVar[Format] = Format("common values of a copy", 1, "0.3.0", {})
+
+
+def usable(
+    chunks: Sequence[ChunkRead], found: Sequence[CommonRead], of: Sequence[str]
+) -> tuple[list[ChunkRead], CommonRead | None]:
+    """The chunks that can count, and the common values whose rows they may leave out.
+
+    Two runs may each have found such values. One entry counts for all: else a row that no chunk has would have two.
+
+    :param found: by name
+    :param of: the columns whose common values may be left out; empty where all rows are wanted
+    """
+    common = next((each for each in found if of and each.of == tuple(of)), None)
+    names = {"", common.name} if common is not None else {""}
+    return [chunk for chunk in chunks if chunk.without in names], common
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,6 +235,14 @@ class ReadingHook(ConnectedHook):
         rows = self.query(statements.NAME_OF, (object_id,))
         return TableName(*rows[0]) if rows else None
 
+    def row_counts(self, object_ids: Collection[int]) -> dict[int, int]:
+        """How many rows tables have, as ``sys.partitions`` says, which is about right (docs: sys.partitions).
+
+        :param object_ids: of the tables
+        :return: by object_id; without those that the login does not see
+        """
+        return {row[0]: int(row[1]) for row in self.query(statements.ROW_COUNTS, (tuple(object_ids),))}
+
     def is_dropped(self, object_id: int) -> bool:
         """Whether there is no table of this ``object_id`` any more: the login sees none, and no capture instance, which
         goes with its table (docs: sys.sp_cdc_disable_table), is of it. One that it may no longer see has its instance.

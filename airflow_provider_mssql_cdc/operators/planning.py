@@ -47,6 +47,7 @@ from airflow_provider_mssql_cdc.operators.beginning import begins, leave_for_lat
 from airflow_provider_mssql_cdc.operators.copying import asked_now, known_copy
 from airflow_provider_mssql_cdc.operators.dropping import cut_at_drops, drops_now, see_drops
 from airflow_provider_mssql_cdc.operators.evolving import ask_for_instance
+from airflow_provider_mssql_cdc.operators.filled_rows import told_of_rows
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
@@ -79,6 +80,7 @@ def plan_load(
         if cut is not None:
             cuts.append(cut)
             small = small and _is_small(source, plan, cut, request.small_window)
+    plan.warnings += told_of_rows(hook, plan)
     plan.small = small and bool(plan.specs)
     plan.upto = Cut(tuple(cuts)) if cuts else None
     return plan

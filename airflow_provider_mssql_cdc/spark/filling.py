@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.copy_wanted import ASKED_COPY, STOP
@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.core.marker import Marker, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
 from airflow_provider_mssql_cdc.core.rekeying import by_loaded_key, has_other_key
-from airflow_provider_mssql_cdc.core.shapes import SHAPES
+from airflow_provider_mssql_cdc.core.shapes import IGNORE, SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.core.waiting import known_waiting
@@ -247,7 +247,8 @@ class PartedLoad:
         time.begin()
         try:
             with self._notes.timed("copy"):
-                unfinished = reading.take_copy(time, None)
+                leaves_out = tuple(sorted(columns)) if self._may_leave_out(left) else ()
+                unfinished = reading.take_copy(time, None, leaves_out=leaves_out)
             copy = reading.copy
             found = unfinished or copy
             for text in found.warnings if found is not None else ():
@@ -275,6 +276,19 @@ class PartedLoad:
             self._filled = copy.rows_copied
             reading.remove_copy()
             self._notes.ended_copy = f"{copy.id} COMPLETED"
+
+    def _may_leave_out(self, shapes: Collection[str]) -> bool:
+        """Whether each row that these sinks have and that no copy has is known to be in the source table."""
+        table = self._table
+        if table.protection is not None or not table.unique_key:
+            return False
+        deletes = {sink.shape: sink.deletes for sink in table.sinks}
+        for load in self._loads.values():
+            for sink, marker in load.marked():
+                keeps_deleted = SHAPES[sink.shape].takes_deletes and deletes[sink.shape] == IGNORE
+                if sink.shape in shapes and (keeps_deleted or marker is None or marker.gaps):
+                    return False
+        return True
 
     def _reading(self, table: TableSpec, folder: str) -> tuple[TableRows, Reading]:
         first = next(iter(self._loads.values()))
@@ -350,7 +364,8 @@ def _filled(
     copied = filling.copied(copy, None if copy.window.is_empty else copy.events, copy.window)
     there = filling.at_end(copied, copy.rows().limit(0))
     target_rows = with_nulls(sink.target.rows(state), added)
-    write = sink.rows.filled(target_rows, there, copied.events, names, copy.window)
+    common = copy.common.rows() if copy.common is not None else None
+    write = sink.rows.filled(target_rows, there, copied.events, names, copy.window, common)
     after: Marker = marker
     if marker.position < at:
         after = sink.marker(Window(marker.position, at), reading, state, SinkSteps(window=copy.window), layout)

@@ -102,13 +102,18 @@ class Reading:
         self._saw(state.lineage.witnesses())
 
     def take_copy(
-        self, time: CopyTime, above: Position | None, conditions: tuple[Condition, ...] = ()
+        self,
+        time: CopyTime,
+        above: Position | None,
+        conditions: tuple[Condition, ...] = (),
+        leaves_out: tuple[str, ...] = (),
     ) -> Unfinished | None:
         """Copy the table's rows, or go on with a copy. At its end windows are taken from its events.
 
         :param time: of the run for copies
         :param above: a copy that was begun below this is not gone on with
         :param conditions: that the rows are to fulfil
+        :param leaves_out: columns: rows that have in them what nearly all rows have need not be copied
         :return: how far it is; None where it is at its end
         :raises CaptureLagError: if the changes of meanwhile cannot be read in time
         :raises GapError: if some of them were purged
@@ -120,7 +125,9 @@ class Reading:
         paused = None
         if asked is not None and asked.wanted == PAUSE:
             paused = "" if asked.of_loaded else asked.id
-        order = CopyOrder(place, self._job.capture_timeout, time, above, self._table.copy, paused, conditions)
+        order = CopyOrder(
+            place, self._job.capture_timeout, time, above, self._table.copy, paused, conditions, leaves_out
+        )
         copy = self._source.copy(order)
         if isinstance(copy, Unfinished):
             return copy

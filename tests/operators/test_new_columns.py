@@ -82,8 +82,14 @@ def test_a_load_asks_for_an_instance_with_a_column_that_was_added(group: Group) 
     assert plan.candidates[A].feed.name == "dbo_a"
     # a run has come so far
     group.loaded_up_to_now(A)
-    (spec,) = plan_of(group, PROPOSE).specs
+    plan = plan_of(group, PROPOSE)
+    (spec,) = plan.specs
     assert (spec.feed.name, spec.fills) == ("dbo_a__mc2", True)
+    ((rows,),) = group.source.sql("SELECT COUNT(*) FROM dbo.a")
+    assert plan.warnings == [
+        f"dbo.a: to fill note, the key and these columns of {rows} rows are copied (of a table of which nearly all "
+        "first rows have the same values there, only the others), and at most as many rows of mirror are written"
+    ]
     assert [column.name for column in spec.schema.columns] == ["id", "v", "note"]
     assert lacking(plan_of(group, PROPOSE)) == ("note",)
     assert filling(spec, ["note"]).selection.columns == ("id", "note")

@@ -71,6 +71,9 @@ def _convert(sql: str, source: SqlType, target: SqlType, style: int) -> str:
         return binary_to_int(sql, source, target)
     if pair == ("guid", "guid"):
         return sql
+    if pair == ("float", "bin") and target.length == (4 if duck(source) == "FLOAT" else 8):
+        # in the order of IEEE 754
+        return f"CAST(CAST({sql} AS BIT) AS BLOB)"
     if pair[0] in ("int", "bit") and target.name in ("datetime", "smalldatetime"):
         return _from_ticks(f"({_BASE_1900} + CAST({sql} AS BIGINT) * {_DAY})", target)
     if "float" in pair or "dec" in pair or pair == ("time", "bin"):

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, ends, highest, places, sought
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, ColumnMapping, key_columns, map_column
+from airflow_provider_mssql_cdc.core.common_values import are_common, differing, most_frequent, same
 from airflow_provider_mssql_cdc.core.conditions import Condition, pushed_filter
 from airflow_provider_mssql_cdc.core.copies import Hole
 from airflow_provider_mssql_cdc.core.exceptions import SelectionError
@@ -35,6 +36,7 @@ class Chunks:
     :param salt: of hashes
     :param pin: name or number of the index that is read; None leaves it to the server
     :param conditions: that rows fulfil beside those of the selection
+    :param within: a condition for the server alone, which the rows of chunks fulfil, too; '' for all rows
     """
 
     def __init__(
@@ -46,9 +48,10 @@ class Chunks:
         salt: str | None = None,
         pin: str | None = None,
         conditions: Sequence[Condition] = (),
+        within: str = "",
     ) -> None:
         self._jdbc, self._table, self._mappings, self._parts, self._salt = jdbc, table, mappings, parts, salt
-        self._pin, self._conditions = pin, conditions
+        self._pin, self._conditions, self._within = pin, conditions, within
 
     def highest(self) -> Bound | None:
         """The last row's place; None where the table is empty."""
@@ -75,8 +78,50 @@ class Chunks:
 
         :param folder: for them; must not exist yet
         """
-        within = chunk(self._parts, hole.after, hole.last)
+        within = " AND ".join(filter(None, (chunk(self._parts, hole.after, hole.last), self._within)))
         return write_rows(self._frame(within, [*self._table.selection.conditions, *self._conditions]), folder)
+
+    def common(self, names: Sequence[str], rows: int) -> tuple[tuple[str | None, ...], int, int] | None:
+        """The values that nearly all of the table's first rows have in some columns.
+
+        :param names: of the columns
+        :param rows: that are looked at
+        :return: the values as exact texts, the number of rows that have them, and how many were looked at; None where
+            there are no such values, or the columns have no exact texts
+        """
+        columns = list(map(self._table.schema.column, names))
+        query = most_frequent(columns, self._table.name.quoted, self._parts, rows)
+        texts = [f"v{number}" for number in range(len(names))]
+        schema = ", ".join([*(f"{text} STRING" for text in texts), "n BIGINT", "total BIGINT"])
+        found = self._jdbc.rows(query, schema) if query is not None else []
+        if not found:
+            return None
+        values = tuple(found[0][text] for text in texts)
+        is_common = are_common(values, found[0]["n"], found[0]["total"])
+        return (values, found[0]["n"], found[0]["total"]) if is_common else None
+
+    def example(self, names: Sequence[str], values: Sequence[str | None], folder: str) -> Parquet:
+        """What targets hold in some columns where the table has some values: one row, or none if no row has them.
+
+        :param names: of the columns
+        :param values: as exact texts
+        :param folder: for it; must not exist yet
+        """
+        columns = map(self._table.schema.column, names)
+        targets = [t.name for mapping in self._mappings if mapping.column.name in names for t in mapping.targets]
+        row = self._frame(same(list(columns), values), [], top="TOP (1) ").select(*map(column, targets))
+        return write_rows(row, folder)
+
+    def differing(self, names: Sequence[str], values: Sequence[str | None]) -> Chunks:
+        """The chunks of the rows that do not have some values.
+
+        :param names: of the columns
+        :param values: as exact texts
+        """
+        within = differing(list(map(self._table.schema.column, names)), values)
+        return Chunks(
+            self._jdbc, self._table, self._mappings, self._parts, self._salt, self._pin, self._conditions, within
+        )
 
     def read_keys(self, keys: DataFrame, copied: DataFrame, connections: int) -> DataFrame:
         """The rows that have one of some keys as they are now, whether they fulfil the conditions of chunks or not.
@@ -121,10 +166,11 @@ class Chunks:
             name += f" WITH (INDEX({self._pin if self._pin.isdigit() else quote(self._pin)}))"
         return f"(SELECT * FROM {name} WHERE {where}) r" if where else name
 
-    def _frame(self, within: str, conditions: Sequence[Condition]) -> DataFrame:
+    def _frame(self, within: str, conditions: Sequence[Condition], top: str = "") -> DataFrame:
         """The target's columns of the rows that fulfil conditions.
 
         :param within: a condition for the server alone; '' for all rows
+        :param top: how many of them, in T-SQL; '' for all
         """
         judged = {condition.column for condition in conditions}
         # the table no longer has the columns that targets keep
@@ -134,7 +180,7 @@ class Chunks:
         selected = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in read)
         schema = ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in read)
         where = f" WHERE {within}" if within else ""
-        rows = self._jdbc.frame(f"SELECT {selected} FROM {self._rows(conditions)}{where}", schema)
+        rows = self._jdbc.frame(f"SELECT {top}{selected} FROM {self._rows(conditions)}{where}", schema)
         if conditions:
             # the server has judged what it compares as Spark does; here all is judged
             rows = rows.where(fulfils(read, conditions))

@@ -27,6 +27,8 @@ class CopyOrder:
     :param known: the copy that the checkpoint knows
     :param paused: the copy of which changes are kept, and no rows are read; '' for any; None for none
     :param conditions: that the rows fulfil; a copy of all rows is gone on with, too
+    :param leaves_out: columns: where nearly all rows have the same values in them, only other rows are copied; empty
+        where all are wanted
     """
 
     place: str
@@ -36,6 +38,7 @@ class CopyOrder:
     known: KnownCopy | None = None
     paused: str | None = None
     conditions: tuple[Condition, ...] = ()
+    leaves_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class Copy:
     :param witnesses: of the moments before the copy, at its end and at ``high``
     :param conditions: that its rows fulfil, but for those that were read again; empty where it has all that are loaded
     :param again: the rows that were read by their keys; None if none were
+    :param common: one row with what targets hold of the table's rows that were not copied; None where all were
     """
 
     id: str
@@ -74,6 +78,7 @@ class Copy:
     warnings: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     again: RowsAgain | None = None
+    common: Parquet | None = None
 
     @property
     def window(self) -> Window:

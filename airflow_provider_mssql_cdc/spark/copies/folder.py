@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-from airflow_provider_mssql_cdc.core.copies import ChunkRead, CopyBegun, KeptWindow, KeysRead
+from airflow_provider_mssql_cdc.core.copies import ChunkRead, CommonRead, CopyBegun, KeptWindow, KeysRead
 from airflow_provider_mssql_cdc.spark import files
 
 _ENTRIES = "entries"
-_BEGUN, _CHUNK, _WINDOW, _KEYS = "copy", "chunk", "window", "keys"
+_BEGUN, _CHUNK, _WINDOW, _KEYS, _COMMON = "copy", "chunk", "window", "keys", "common"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,14 @@ class Found:
 
     :param begun: its first entry
     :param again: rows that were read by their keys
+    :param common: values that nearly all rows have, by name
     """
 
     begun: CopyBegun
     chunks: tuple[ChunkRead, ...] = ()
     kept: tuple[KeptWindow, ...] = ()
     again: tuple[KeysRead, ...] = ()
+    common: tuple[CommonRead, ...] = ()
 
 
 class CopyFolder:
@@ -66,11 +68,15 @@ class CopyFolder:
         """The name of rows that are to be read by their keys."""
         return f"{_KEYS}-{secrets.token_hex(6)}"
 
+    def new_common(self) -> str:
+        """The name of values that nearly all rows have."""
+        return f"{_COMMON}-{secrets.token_hex(6)}"
+
     def rows_of(self, name: str) -> str:
         """The folder for the rows of a chunk or window."""
         return f"{self.path}/{name}"
 
-    def add(self, entry: ChunkRead | KeptWindow | KeysRead) -> None:
+    def add(self, entry: ChunkRead | KeptWindow | KeysRead | CommonRead) -> None:
         """Write the entry of rows that are there."""
         self._write(entry.name, entry)
 
@@ -78,7 +84,7 @@ class CopyFolder:
         """Files of a chunk or window as its entry names them: the folder may lie elsewhere for another process."""
         return tuple(f"{name}/{PurePosixPath(path).name}" for path in paths)
 
-    def files_of(self, entry: ChunkRead | KeptWindow | KeysRead) -> tuple[str, ...]:
+    def files_of(self, entry: ChunkRead | KeptWindow | KeysRead | CommonRead) -> tuple[str, ...]:
         """The paths of an entry's files."""
         return self.paths_of(entry.files)
 
@@ -98,7 +104,7 @@ class CopyFolder:
                 table.rmdir()
                 table.parent.rmdir()
 
-    def _write(self, name: str, entry: CopyBegun | ChunkRead | KeptWindow | KeysRead) -> None:
+    def _write(self, name: str, entry: CopyBegun | ChunkRead | KeptWindow | KeysRead | CommonRead) -> None:
         # one line, which Spark's text files hold as one row
         files.write_text(self._session, f"{self.path}/{_ENTRIES}/{name}.json", to_json(entry).replace("\n", " "))
 
@@ -112,15 +118,16 @@ def folders(session: SparkSession, place: str) -> list[tuple[CopyFolder, Found]]
     entries = _local_entries(place) if files.is_local(place) else _far_entries(session, place)
     found = []
     for id in sorted(entries):
-        of_kind: dict[str, list[str]] = {_BEGUN: [], _CHUNK: [], _WINDOW: [], _KEYS: []}
+        of_kind: dict[str, list[str]] = {_BEGUN: [], _CHUNK: [], _WINDOW: [], _KEYS: [], _COMMON: []}
         for name, text in sorted(entries[id].items()):
             of_kind.setdefault(name.partition("-")[0], []).append(text)
         if of_kind[_BEGUN]:
             chunks = tuple(from_json(ChunkRead, text) for text in of_kind[_CHUNK])
             kept = tuple(from_json(KeptWindow, text) for text in of_kind[_WINDOW])
             again = tuple(from_json(KeysRead, text) for text in of_kind[_KEYS])
+            common = tuple(from_json(CommonRead, text) for text in of_kind[_COMMON])
             begun = from_json(CopyBegun, of_kind[_BEGUN][0])
-            found.append((CopyFolder(session, place, id), Found(begun, chunks, kept, again)))
+            found.append((CopyFolder(session, place, id), Found(begun, chunks, kept, again, common)))
     return found
 
 

@@ -252,7 +252,13 @@ class SinkRows(ABC):
         return type(self)(dataclasses.replace(self.table, spec=spec, mappings=mappings), self.sink)
 
     def filled(
-        self, target_rows: DataFrame, there: DataFrame, events: DataFrame | None, names: Sequence[str], window: Window
+        self,
+        target_rows: DataFrame,
+        there: DataFrame,
+        events: DataFrame | None,
+        names: Sequence[str],
+        window: Window,
+        common: DataFrame | None = None,
     ) -> Write:
         """What fills columns of a comparable sink.
 
@@ -261,6 +267,7 @@ class SinkRows(ABC):
         :param events: of these columns in the window; None where there are none
         :param names: of the columns
         :param window: from the copy's low to its end
+        :param common: one row with the values of all rows that ``there`` does not have; None where it has all
         """
         raise NotImplementedError
 

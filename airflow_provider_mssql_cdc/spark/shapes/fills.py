@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.spark.shapes.fold import column, renamed, same_key
 
-_VALUES = f"{TEMPORARY}values"
+_VALUES, _COMMON = f"{TEMPORARY}values", f"{TEMPORARY}common"
 
 LACKS = f"{TEMPORARY}lacks"
 """Beside values: the columns whose value is not known, which ``_unknown`` names then."""
@@ -26,14 +26,26 @@ def values_of(rows: DataFrame, key: Sequence[str], names: Sequence[str]) -> Data
 
 
 def with_values(
-    rows: DataFrame, values: DataFrame, key: Sequence[str], names: Sequence[str], *, only_others: bool = False
+    rows: DataFrame,
+    values: DataFrame,
+    key: Sequence[str],
+    names: Sequence[str],
+    *,
+    only_others: bool = False,
+    common: DataFrame | None = None,
 ) -> DataFrame:
     """The rows whose key has values, with these.
 
     :param values: from ``values_of``
     :param only_others: without those that have them, and know it
+    :param common: one row with the values of all other keys; None where only rows whose key has values are wanted
     """
-    filled = rows.join(values, same_key(key))
+    if common is None:
+        filled = rows.join(values, same_key(key))
+    else:
+        of_others = F.broadcast(common.select(F.struct(*map(column, names)).alias(_COMMON)))
+        filled = rows.join(values, same_key(key), "left").crossJoin(of_others)
+        filled = filled.withColumn(_VALUES, F.coalesce(_VALUES, _COMMON))
     if only_others:
         same = (column(name).eqNullSafe(F.col(_VALUES).getField(name)) for name in names)
         lacks = F.arrays_overlap("_unknown", F.array(*map(F.lit, names)))

@@ -145,11 +145,12 @@ class History(SinkRows):
         events: DataFrame | None,
         names: Sequence[str],
         window: Window,
+        common: DataFrame | None = None,
     ) -> Write:
         """Rows of which the newest image says something else, or all, as ``R``."""
         key, now = self.table.key, self.now(target_rows)
         only_others = self.table.spec.history_fill == CHANGED
-        rows = with_values(now, values_of(there, key, names), key, names, only_others=only_others)
+        rows = with_values(now, values_of(there, key, names), key, names, only_others=only_others, common=common)
         rows = rows.withColumn("_unknown", F.array_except("_unknown", F.array(*map(F.lit, names))))
         return Write(self.at_low(rows, window.upto))
 

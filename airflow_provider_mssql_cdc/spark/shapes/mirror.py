@@ -122,11 +122,17 @@ class Mirror(SinkRows):
         return Write(rows, self.table.key, OldRows.OF_KEY, nullable_key=self.table.nullable_key)
 
     def filled(
-        self, target_rows: DataFrame, there: DataFrame, events: DataFrame | None, names: Sequence[str], window: Window
+        self,
+        target_rows: DataFrame,
+        there: DataFrame,
+        events: DataFrame | None,
+        names: Sequence[str],
+        window: Window,
+        common: DataFrame | None = None,
     ) -> Write:
         """The rows whose value is not NULL."""
         values = values_of(there, self.table.key, names)
-        rows = with_values(self.now(target_rows), values, self.table.key, names)
+        rows = with_values(self.now(target_rows), values, self.table.key, names, common=common)
         rows = rows.where(any_value(names)).withColumn("_op", F.lit("U"))
         return Write(rows, self.table.key, OldRows.OF_KEY, nullable_key=self.table.nullable_key, of_target=True)
 

@@ -97,13 +97,19 @@ class Versions(SinkRows):
         return self._puts([ended, self._begun(rows, at)])
 
     def filled(
-        self, target_rows: DataFrame, there: DataFrame, events: DataFrame | None, names: Sequence[str], window: Window
+        self,
+        target_rows: DataFrame,
+        there: DataFrame,
+        events: DataFrame | None,
+        names: Sequence[str],
+        window: Window,
+        common: DataFrame | None = None,
     ) -> Write:
         """The open versions get the values of now, and those that began within the window what their event says. Of
         older ones that have ended nobody knows: ``_unknown`` names the columns.
         """
         key, ended = self.table.key, target_rows.where(F.col(self.ends).isNotNull())
-        of_now = with_values(self.still_open(target_rows), values_of(there, key, names), key, names)
+        of_now = with_values(self.still_open(target_rows), values_of(there, key, names), key, names, common=common)
         all_unknown = F.array(*map(F.lit, names))
         told = None
         if events is not None:

@@ -196,7 +196,13 @@ class _Filling:
 
 class _Mirror(_Filling, PlainMirror):
     def filled(
-        self, target_rows: Any, there: Mapping[int, Values], events: Any, names: Sequence[str], window: Window
+        self,
+        target_rows: Any,
+        there: Mapping[int, Values],
+        events: Any,
+        names: Sequence[str],
+        window: Window,
+        common: Any,
     ) -> Any:
         return Write(
             lambda rows: as_rows({k: put(v, there.get(k, v), names) for k, v in as_dict(rows).items()})  # type: ignore[misc, arg-type]
@@ -214,7 +220,13 @@ class _Versions(_Filling, PlainVersions):
         return Write(lambda rows: next_versions(versions_anew(rows, there, low, Rows()), events), low)
 
     def filled(
-        self, target_rows: Any, there: Mapping[int, Values], events: Any, names: Sequence[str], window: Window
+        self,
+        target_rows: Any,
+        there: Mapping[int, Values],
+        events: Any,
+        names: Sequence[str],
+        window: Window,
+        common: Any,
     ) -> Any:
         told = {(e[0], e[3]): e[4] for e in events or ()}
 
@@ -231,7 +243,13 @@ class _Versions(_Filling, PlainVersions):
 
 class _History(_Filling, PlainHistory):
     def filled(
-        self, target_rows: Any, there: Mapping[int, Values], events: Any, names: Sequence[str], window: Window
+        self,
+        target_rows: Any,
+        there: Mapping[int, Values],
+        events: Any,
+        names: Sequence[str],
+        window: Window,
+        common: Any,
     ) -> Any:
         at, of_all = number(window.upto), self.table.spec.history_fill == ALL
 

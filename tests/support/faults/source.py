@@ -244,6 +244,9 @@ class Hook:
         matches = Matches(tables, by=places)
         return Survey(status, matches, tuple(i for table in listed for i in source.catalogue(table)))
 
+    def row_counts(self, object_ids: Collection[int]) -> dict[int, int]:
+        return dict.fromkeys(object_ids, 0)
+
     def protection(self, _: Any) -> Protection:
         """Nothing is masked or filtered."""
         return Protection()

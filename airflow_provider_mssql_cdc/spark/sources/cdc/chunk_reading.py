@@ -37,6 +37,7 @@ class ChunkReading:
     :param run_time: of the run for copies
     :param keep: keeps one more window, over one connection
     :param capture_timeout: seconds to wait for a late capture, where the run's time for copies has no end
+    :param without: names the values whose rows the chunks do not have; '' where they have all
     :ivar is_throttled: it ended since the capture was late
     """
 
@@ -54,10 +55,11 @@ class ChunkReading:
         run_time: CopyTime,
         keep: Callable[[], None],
         capture_timeout: float,
+        without: str = "",
     ) -> None:
         self._jdbc, self._table, self._folder, self._chunks = jdbc, table, folder, chunks
         self._most, self._rows, self._seconds, self._expected = connections, rows, seconds, expected
-        self._time, self._keep, self._timeout = run_time, keep, capture_timeout
+        self._time, self._keep, self._timeout, self._without = run_time, keep, capture_timeout, without
         self.is_throttled = False
         # each query, and each chunk, takes a connection
         self._connections = threading.BoundedSemaphore(connections)
@@ -157,7 +159,7 @@ class ChunkReading:
         self._time.pace.read(rows - counted)
         self._rows = next_size(self._rows, rows, seconds, self._seconds)
         inside = self._folder.inside(name, files.files)
-        entry = ChunkRead(name, hole.after, hole.last, rows, inside, files.schema.json(), end)
+        entry = ChunkRead(name, hole.after, hole.last, rows, inside, files.schema.json(), end, self._without)
         self._folder.add(entry)
         with self._lock:
             number, before = self._done

@@ -5,78 +5,49 @@ from __future__ import annotations
 import datetime
 import logging
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Protocol
 
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.chunks import KeyPart, shown
-from airflow_provider_mssql_cdc.core.conditions import Condition
 from airflow_provider_mssql_cdc.core.copies import (
     ChunkRead,
+    CommonRead,
     CopyBegun,
     KeysRead,
     covering,
     reached_by,
+    usable,
     why_void,
     witnesses_of,
 )
 from airflow_provider_mssql_cdc.core.copy_wanted import READ_COMMITTED, KnownCopy
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CommitConflictError, GapError
-from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
-from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
+from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.lineage import check_not_restored
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt
-from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
-from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan, cut_by, table_scan
+from airflow_provider_mssql_cdc.spark.copies.chunks import cut_by, table_scan
+from airflow_provider_mssql_cdc.spark.copies.common import look_for_common, told_of_common
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
 from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents, kept_window
 from airflow_provider_mssql_cdc.spark.files import Parquet
-from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.capture import captured_position
 from airflow_provider_mssql_cdc.spark.sources.cdc.chunk_reading import ChunkReading
+from airflow_provider_mssql_cdc.spark.sources.cdc.copied_source import CopiedSource
 from airflow_provider_mssql_cdc.spark.sources.cdc.low import copy_low
 from airflow_provider_mssql_cdc.spark.sources.cdc.room import check_kept, check_room
 from airflow_provider_mssql_cdc.spark.sources.cdc.scan import check_scan
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import check_columns, read_progress
-from airflow_provider_mssql_cdc.spark.staging import StagedOnce
 
 log = logging.getLogger(__name__)
 
 CAPTURE_SECONDS = 30.0
 """How long the capture is waited for at least, though the run's time for copies is over."""
-
-
-class Source(Protocol):
-    """What a copy asks of its table."""
-
-    jdbc: Jdbc
-    table: TableSpec
-    feed: CaptureInstance
-    connections: int
-    chunk_rows: int
-    chunk_seconds: float | None
-    isolation: str
-
-    def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
-        """Read the state."""
-
-    def low(self, state: SourceState) -> Position:
-        """The position before what begins now."""
-
-    def read(
-        self, windows: Sequence[Window], folder: str, *, before_images: bool, connections: int | None = None
-    ) -> StagedOnce:
-        """Stage windows."""
-
-    def chunks(
-        self, parts: Sequence[KeyPart], low: Position, scan: TableScan, conditions: Sequence[Condition] = ()
-    ) -> Chunks:
-        """The table's chunks."""
 
 
 class TableCopy:
@@ -85,7 +56,7 @@ class TableCopy:
     :param order: what is asked for
     """
 
-    def __init__(self, source: Source, order: CopyOrder) -> None:
+    def __init__(self, source: CopiedSource, order: CopyOrder) -> None:
         self._source, self._place, self._order = source, order.place, order
         self._jdbc, self._table, self._session = source.jdbc, source.table, source.jdbc.session
         self._folder: CopyFolder | None = None
@@ -94,6 +65,7 @@ class TableCopy:
         self._is_throttled = False
         self._warnings: list[str] = []
         self._used: list[ChunkRead] = []
+        self._common: CommonRead | None = None
 
     def run(self) -> Copy | Unfinished:
         """Copy what is missing, wait until the capture has passed the end of all reads, keep the events up to there.
@@ -114,13 +86,25 @@ class TableCopy:
         self._conditions = self._order.conditions if found.begun.where else ()
         parts, low = self._parts(found.begun), found.begun.low
         self._chunks = self._source.chunks(parts, low, self._scan, self._conditions)
-        if found.chunks or self._is_paused:
+        there, self._common = usable(found.chunks, found.common, self._order.leaves_out)
+        if not there and self._order.leaves_out and not self._is_paused:
+            self._common = self._common or self._looked_for(folder)
+        if self._common is not None:
+            self._chunks = self._chunks.differing(self._common.of, self._common.values)
+        if there or self._is_paused:
             # what was read by others may take long to finish
             self._keep(folder, self._source.state())
-        self._used, is_whole = self._read(folder, found)
+        self._used, is_whole = self._read(folder, there)
         if not is_whole or self._is_paused:
             return self._unfinished(self._used)
         return self._finished(folder)
+
+    def _looked_for(self, folder: CopyFolder) -> CommonRead | None:
+        """What nearly all rows have, of which people are told before others alone are read."""
+        common = look_for_common(folder, self._chunks, self._order.leaves_out, self._source.chunk_rows)
+        if common is not None:
+            self._warn(told_of_common(common, str(self._table.name), self._begin.rows))
+        return common
 
     def _finished(self, folder: CopyFolder) -> Copy | Unfinished:
         """The copy, once the capture has passed the end of all reads."""
@@ -148,6 +132,7 @@ class TableCopy:
             warnings=tuple(self._warnings),
             conditions=self._conditions,
             again=again,
+            common=self._example(folder),
         )
 
     def read_again(self, keys: DataFrame) -> Copy | Unfinished:
@@ -166,6 +151,10 @@ class TableCopy:
         rows = partial(chunks.read_keys, copied=copied, connections=most)
         self._again = self._again.read(keys, low, rows, partial(read_progress, self._jdbc))
         return self._finished(folder)
+
+    def _example(self, folder: CopyFolder) -> Parquet | None:
+        common = self._common
+        return None if common is None else Parquet.of(self._session, folder.files_of(common), common.columns)
 
     def _copied(self, folder: CopyFolder) -> Parquet:
         files = [path for chunk in self._used for path in folder.files_of(chunk)]
@@ -334,9 +323,12 @@ class TableCopy:
         columns = map(self._table.schema.column, begun.by or begun.key)
         return list(map(KeyPart, columns, begun.descending))
 
-    def _read(self, folder: CopyFolder, found: Found) -> tuple[list[ChunkRead], bool]:
-        """Read what no chunk has yet, one chunk at least; the chunks that count then, and whether they are all."""
-        used, holes = covering(found.chunks, self._chunks.places)
+    def _read(self, folder: CopyFolder, there: Sequence[ChunkRead]) -> tuple[list[ChunkRead], bool]:
+        """Read what no chunk has yet, one chunk at least; the chunks that count then, and whether they are all.
+
+        :param there: chunks that were read before
+        """
+        used, holes = covering(there, self._chunks.places)
         if self._is_paused:
             return used, not holes
         reading = ChunkReading(
@@ -347,10 +339,11 @@ class TableCopy:
             connections=self._source.connections,
             rows=self._source.chunk_rows,
             seconds=self._source.chunk_seconds,
-            expected=found.begun.rows,
+            expected=self._begin.rows,
             run_time=self._time,
             keep=lambda: self._keep(folder, self._source.state(), connections=1),
             capture_timeout=self._order.capture_timeout,
+            without=self._common.name if self._common is not None else "",
         )
         is_whole = reading.read(holes, used, self._begin.highest)
         self._is_throttled = reading.is_throttled

@@ -278,7 +278,9 @@ class PartedLoad:
             self._notes.ended_copy = f"{copy.id} COMPLETED"
 
     def _may_leave_out(self, shapes: Collection[str]) -> bool:
-        """Whether each row that these sinks have and that no copy has is known to be in the source table."""
+        """Whether each row that these sinks have and that no copy has is known to be in the source table. It is not
+        where deletes were ignored, or lost in a gap, or a person said up to where a target is loaded.
+        """
         table = self._table
         if table.protection is not None or not table.unique_key:
             return False
@@ -286,7 +288,7 @@ class PartedLoad:
         for load in self._loads.values():
             for sink, marker in load.marked():
                 keeps_deleted = SHAPES[sink.shape].takes_deletes and deletes[sink.shape] == IGNORE
-                if sink.shape in shapes and (keeps_deleted or marker is None or marker.gaps):
+                if sink.shape in shapes and (keeps_deleted or marker.gaps or marker.asserted):
                     return False
         return True
 

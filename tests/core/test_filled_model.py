@@ -1,7 +1,7 @@
-"""The rule of a fill that leaves rows out, in plain Python: a live row without copied row and event has the common value.
+"""The rule of a fill that leaves rows out, in plain Python: a live row without copy and event has the common value.
 
-A table's column is filled by a copy in chunks, each read at a moment of its own, of the rows whose value is not the
-common one. What may be left out of the rule is proven to be needed: a target that keeps deleted rows must not have it.
+A table's column is filled by a copy in chunks, each read at its own moment, of rows whose value is not the
+common one. A target that keeps deleted rows must not have it, which is proven, too.
 """
 
 from __future__ import annotations

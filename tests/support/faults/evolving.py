@@ -60,6 +60,7 @@ class Folder:
 
     :param kind: of what: other columns, types or another instance are another copy
     :param kept: up to here its events are kept
+    :param common: the values that most rows had when it was begun: rows with them are left out; None leaves out none
     """
 
     id: str
@@ -69,6 +70,7 @@ class Folder:
     parts: int = 0
     rows: dict[int, Values] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    common: Values | None = None
 
 
 class EvolvingJobSource(JobSource):
@@ -107,16 +109,21 @@ class EvolvingJobSource(JobSource):
         folder = world.folders.get(order.place)
         table = self._table
         kind = table.feed.object_id, tuple((c.column_id, c.type, c.kept) for c in self._columns), table.altered_upto
+        kind += (order.leaves_out,)
         is_old = folder is not None and (order.above is not None and folder.low < order.above)
         if folder is None or folder.kind != kind or is_old or is_gap(folder.kept, before.readable_from):
             folder = Folder(f"copy-{next(world.copy_ids)}", kind, low, low)
+            now = [only(self._named(image), order.leaves_out) for image in self._database.rows[self._of].values()]
+            if order.leaves_out and now:
+                folder.common = max(now, key=now.count)
             world.folders[order.place] = folder
         self._place, self._folder = order.place, folder
         while folder.parts < _PARTS:
             world.at("in mid-copy")
             part = folder.parts
             rows = cast(dict[int, Any], self._database.rows[self._of])
-            folder.rows |= {key: self._named(image) for key, image in rows.items() if key % _PARTS == part}
+            read = {key: self._named(image) for key, image in rows.items() if key % _PARTS == part}
+            folder.rows |= {k: v for k, v in read.items() if only(v, order.leaves_out) != folder.common}
             folder.parts = max(folder.parts, part + 1)
             if folder.parts < _PARTS and world.pauses:
                 world.pauses -= 1
@@ -147,6 +154,7 @@ class EvolvingJobSource(JobSource):
             warnings=(),
             conditions=(),
             again=None,
+            common=None if folder.common is None else SimpleNamespace(rows=lambda: folder.common),
         )
 
     def _keep(self, folder: Folder) -> None:
@@ -205,7 +213,9 @@ class _Mirror(_Filling, PlainMirror):
         common: Any,
     ) -> Any:
         return Write(
-            lambda rows: as_rows({k: put(v, there.get(k, v), names) for k, v in as_dict(rows).items()})  # type: ignore[misc, arg-type]
+            lambda rows: as_rows(
+                {k: put(v, there.get(k, v if common is None else common), names) for k, v in as_dict(rows).items()}
+            )  # type: ignore[misc, arg-type]
         )
 
 
@@ -233,7 +243,7 @@ class _Versions(_Filling, PlainVersions):
         def fill(rows: Rows) -> Iterator[Event]:
             for begun, end, op, key, values in rows:
                 if end == OPEN:
-                    values = put(values, there.get(key, values), names)  # type: ignore[arg-type, call-overload]
+                    values = put(values, there.get(key, values if common is None else common), names)  # type: ignore[arg-type, call-overload]
                 elif (begun, key) in told:
                     values = put(values, told[begun, key], names)  # type: ignore[arg-type]
                 yield begun, end, op, key, values  # type: ignore[misc]
@@ -255,7 +265,10 @@ class _History(_Filling, PlainHistory):
 
         def fill(rows: Rows) -> list[Event]:
             now = newest_images(rows)
-            filled = {key: put(values, there.get(key, values), names) for key, values in now.items()}
+            filled = {
+                key: put(values, there.get(key, values if common is None else common), names)
+                for key, values in now.items()
+            }
             return [*rows, *((at, _LAST, "R", k, v) for k, v in filled.items() if of_all or v != now[k])]  # type: ignore[misc, list-item]
 
         return Write(fill)
@@ -275,6 +288,11 @@ def put(values: Values, others: Values, names: Collection[str]) -> Values:
     """A row's values with those of some columns taken from another."""
     taken = [(name, value) for name, value in others if name in names]
     return tuple(sorted([*((name, value) for name, value in values if name not in names), *taken]))
+
+
+def only(values: Values, names: Collection[str]) -> Values:
+    """A row's values in some columns."""
+    return tuple((name, value) for name, value in values if name in names)
 
 
 def newest_images(rows: Sequence[Event]) -> dict[int, Values]:

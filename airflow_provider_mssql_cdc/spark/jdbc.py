@@ -77,6 +77,10 @@ class Jdbc:
         isolation = SNAPSHOT if by_snapshots else None
         return Jdbc(self.session, self._spec, self._credentials, self._fetch_size, proof, isolation)
 
+    def by_snapshots(self) -> Jdbc:
+        """The same way, where each statement reads one moment (SNAPSHOT)."""
+        return Jdbc(self.session, self._spec, self._credentials, self._fetch_size, self._proof, SNAPSHOT)
+
     def frame(self, query: str, schema: str) -> DataFrame:
         """The rows of a query, read by one connection when the frame is used.
 

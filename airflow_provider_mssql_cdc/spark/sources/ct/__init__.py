@@ -1,0 +1,1 @@
+"""Tables that Change Tracking tracks, as sources of a load."""

@@ -1,0 +1,118 @@
+"""What SQL Server says of a tracked table: its versions, whether it is still the planned one, and its columns."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from airflow_provider_mssql_cdc.core import tracked_catalog
+from airflow_provider_mssql_cdc.core.change_tracking import READ_WRITE, TrackedTable
+from airflow_provider_mssql_cdc.core.exceptions import (
+    InstanceChangedError,
+    SchemaChangedError,
+    SqlServerError,
+)
+from airflow_provider_mssql_cdc.core.position import Version
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.schema_diff import differing
+from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableSchema
+from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
+
+_ON = 1
+"""``snapshot_isolation_state`` of a database that allows it (docs: sys.databases)."""
+
+ON_A_SECONDARY = 22117
+"""What SQL Server itself answers on a secondary replica that knows no versions."""
+
+_PARTS = (
+    "kind INT, object_id INT, ordinal INT, name STRING, column_id INT, type_name STRING, max_length INT,"
+    " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN,"
+    " encryption_type INT"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedState:
+    """The versions of a tracked table.
+
+    :param current: of the database
+    :param min_valid: the lowest version from which all changes of the table are there
+    :param by_snapshots: whether a statement may read one moment (ALLOW_SNAPSHOT_ISOLATION)
+    """
+
+    current: Version
+    min_valid: Version
+    by_snapshots: bool
+
+
+def read_state(jdbc: Jdbc, feed: TrackedTable) -> TrackedState:
+    """Read the versions, and prove that the table is still the planned one: one statement.
+
+    :raises InstanceChangedError: if the table was dropped or made anew, is not tracked any more, or was truncated
+    :raises SqlServerError: with number 22117 on a readable secondary, whose versions are not to be trusted
+    """
+    rows = jdbc.rows(
+        "SELECT CHANGE_TRACKING_CURRENT_VERSION() AS current_version,"
+        " CHANGE_TRACKING_MIN_VALID_VERSION(t.object_id) AS min_valid, ct.begin_version,"
+        " CONVERT(varchar(23), t.create_date, 121) AS create_date,"
+        " CAST(d.snapshot_isolation_state AS int) AS snapshots,"
+        " CAST(DATABASEPROPERTYEX(DB_NAME(), N'Updateability') AS nvarchar(128)) AS updateability"
+        " FROM sys.tables t CROSS JOIN sys.databases d"
+        " LEFT JOIN sys.change_tracking_tables ct ON ct.object_id = t.object_id"
+        f" WHERE t.object_id = {feed.object_id} AND d.name = DB_NAME()",
+        "current_version BIGINT, min_valid BIGINT, begin_version BIGINT, create_date STRING, snapshots INT,"
+        " updateability STRING",
+    )
+    name = str(feed.source)
+    if rows and rows[0]["updateability"] != READ_WRITE:
+        raise SqlServerError(
+            "the connection leads to a readable secondary, where versions of Change Tracking are not to be trusted.",
+            number=ON_A_SECONDARY,
+            advice="Connect to the primary: without ApplicationIntent=ReadOnly, and without read_only.",
+        )
+    if not rows:
+        raise InstanceChangedError(
+            "the table was dropped since the run was planned, or the login does not see it any more.",
+            table=name,
+            advice="Run the task again.",
+        )
+    created = datetime.datetime.fromisoformat(rows[0]["create_date"])
+    if abs(created - feed.create_date) >= SAME_TIME:
+        raise InstanceChangedError(
+            f"the table was made anew at {created}; that of the plan was made at {feed.create_date}.",
+            table=name,
+            advice="Run the task again.",
+        )
+    (row,) = rows
+    if row["min_valid"] is None or row["current_version"] is None:
+        raise InstanceChangedError(
+            "Change Tracking was switched off for it since the run was planned, or the login may no longer ask about "
+            "its changes.",
+            table=name,
+            advice="Run the task again: it says which.",
+        )
+    begin = row["begin_version"]
+    if begin is not None and feed.begin_version is not None and begin != feed.begin_version.value:
+        raise InstanceChangedError(
+            "it was truncated, or Change Tracking switched off and on, since the run was planned.",
+            table=name,
+            advice="Run the task again.",
+        )
+    return TrackedState(Version(row["current_version"]), Version(row["min_valid"]), row["snapshots"] == _ON)
+
+
+def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
+    """Prove that the columns are still those that were planned: what was read meanwhile is of one shape then.
+
+    :raises SchemaChangedError: with what differs
+    """
+    parts = jdbc.rows(tracked_catalog.columns(f"= {table.feed.object_id}"), _PARTS)
+    columns, _ = tracked_catalog.schema_of(parts)
+    planned, now = TableSchema(table.feed.columns, ()), TableSchema(columns, ())
+    if planned.hash != now.hash:
+        raise SchemaChangedError(
+            f"its columns were changed while it was read.\n{differing(KeptSchema.of(planned), now)}",
+            table=str(table.name),
+            advice="Nothing was loaded. Run the task again.",
+        )

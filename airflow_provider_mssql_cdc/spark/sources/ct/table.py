@@ -1,0 +1,134 @@
+"""A table by Change Tracking: exact where the database allows SNAPSHOT, else right once writers have come to rest."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark.sql import DataFrame
+
+from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
+from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.copies import Hole
+from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, GapError
+from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.position import Position, Version, Window, is_gap
+from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.core.version_history import VersionHistory
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, table_scan
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder
+from airflow_provider_mssql_cdc.spark.files import Parquet
+from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
+from airflow_provider_mssql_cdc.spark.sources.base import SourceState
+from airflow_provider_mssql_cdc.spark.sources.ct.changes import (
+    LEVEL_OF_SNAPSHOTS,
+    ReadChanges,
+    StagedChanges,
+    read_changes,
+)
+from airflow_provider_mssql_cdc.spark.sources.ct.state import TrackedState, check_columns, read_state
+
+log = logging.getLogger(__name__)
+
+
+class TrackedRows:
+    """A table that Change Tracking tracks.
+
+    Read under SNAPSHOT, the rows are those of one moment, and the position is the version of that moment as far as this
+    table goes. Else a row may be newer than the position, which is the version of before the read: the next run reads
+    it once more.
+
+    :param connections: JDBC connections that it may open at once
+    :param chunk_rows: of the chunks of a copy, at least
+    :param salt: of hashes
+    """
+
+    def __init__(
+        self,
+        jdbc: Jdbc,
+        table: TableSpec,
+        mappings: Sequence[ColumnMapping],
+        *,
+        connections: int,
+        chunk_rows: int = 200_000,
+        salt: str | None = None,
+    ) -> None:
+        assert isinstance(table.feed, TrackedTable)
+        self._jdbc, self._table, self._feed, self._mappings = jdbc, table, table.feed, mappings
+        self._connections, self._chunk_rows, self._salt = connections, chunk_rows, salt
+
+    def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
+        """Read the versions: one statement."""
+        found = read_state(self._jdbc, self._feed)
+        return SourceState(found.min_valid, VersionHistory(found.current))
+
+    def low(self, state: SourceState) -> Position:
+        """The newest version."""
+        assert state.newest is not None
+        return state.newest
+
+    def read(self, windows: Sequence[Window], folder: str, *, before_images: bool) -> StagedChanges:
+        """Read each window by a statement of its own."""
+        read, proven = {}, {}
+        for number, window in enumerate(windows):
+            read[window], proven[window] = self._read(window.after, f"{folder}/{number}")
+        check_columns(self._jdbc, self._table)
+        return StagedChanges(read, proven)
+
+    def _read(self, after: Position, folder: str) -> tuple[ReadChanges, Version]:
+        """What changed after a version, and the version up to which that is all."""
+        # asked before: at or below the statement's own moment
+        before = read_state(self._jdbc, self._feed)
+        jdbc = self._by(before)
+        found = read_changes(jdbc, self._table, self._mappings, after, folder, self._salt)
+        if before.by_snapshots and found.level != LEVEL_OF_SNAPSHOTS:
+            raise ConnectionSettingError(
+                f"a statement was to read one moment (SNAPSHOT), and ran by isolation level {found.level}.",
+                table=str(self._table.name),
+                advice="Take what sets another level out of the connection's JDBC properties.",
+            )
+        if is_gap(after, found.min_valid):
+            advice = "They went while it was read: run the task again."
+            raise GapError(str(self._table.name), after, found.min_valid, advice=advice)
+        if not before.by_snapshots or found.newest is None:
+            return found, before.current
+        # behind the newest of its rows the moment that was read shows no change of this table
+        return found, max(before.current, found.newest)
+
+    def _by(self, state: TrackedState) -> Jdbc:
+        return self._jdbc.by_snapshots() if state.by_snapshots else self._jdbc
+
+    def copy(self, order: CopyOrder) -> Copy:
+        """Copy the rows, in chunks that are each as new as they are, then read what has changed since the first."""
+        before, place = read_state(self._jdbc, self._feed), f"{order.place}/{secrets.token_hex(6)}"
+        low = before.current
+        scan = table_scan(self._jdbc, self._table)
+        parts = scan.parts if scan.rows >= self._chunk_rows else ()
+        chunks = Chunks(self._by(before), self._table, self._mappings, parts, self._salt)
+        until = chunks.highest() if parts else None
+        with ThreadPoolExecutor(self._connections, thread_name_prefix="chunk") as pool:
+            pieces = chunks.cut(Hole(None, None), lambda: self._chunk_rows, until)
+            read = [pool.submit(chunks.read, piece, f"{place}/chunk{n}") for n, piece in enumerate(pieces)]
+            found = [each.result() for each in read]
+        files = Parquet(found[0].session, tuple(file for each in found for file in each.files), found[0].schema)
+        changes, high = self._read(low, f"{place}/changes")
+        check_columns(self._jdbc, self._table)
+        window = Window(low, high)
+        events = StagedChanges({window: changes}, {window: high})
+        return Copy("", files, low, high, files.rows().count(), events, ())
+
+    def read_again(self, keys: DataFrame) -> Copy:
+        """Never asked for: rows come whole, by a key that the server enforces."""
+        raise NotImplementedError
+
+    def has_lost_copy(self) -> bool:
+        """No other run reads a copy of this one."""
+        return False
+
+    def remove_copies(self, place: str) -> None:
+        """None outlives its run."""
+
+    def remove_copy(self) -> None:
+        """Its rows go with those that are staged."""

@@ -1,0 +1,135 @@
+"""Tables that Change Tracking tracks, loaded into mirrors: exact under SNAPSHOT, else right once writers rest."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.position import Version
+from airflow_provider_mssql_cdc.core.table_options import Choice
+from tests.support import harsh
+from tests.support.spark.origin import Origin
+from tests.support.spark.tracked_origin import TrackedOrigin, Writers
+
+pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
+
+NAME, COLUMNS = "lab.things", ("id", "a", "note")
+
+
+def tracked(origin: Origin, *, snapshots: bool) -> TrackedOrigin:
+    found = TrackedOrigin(origin, snapshots=snapshots)
+    found.sql("CREATE SCHEMA lab")
+    found.sql("CREATE TABLE lab.things (id int NOT NULL PRIMARY KEY, a int, note nvarchar(max))")
+    found.sql("INSERT INTO lab.things VALUES " + ", ".join(f"({id}, 1, N'old')" for id in range(1, 41)))
+    found.track(NAME)
+    return found
+
+
+def drawn(rng: random.Random) -> Iterator[str]:
+    """Transactions on the table."""
+    for number in range(1_000_000):
+        id = rng.randrange(60)
+        insert = f"INSERT INTO lab.things SELECT {id}, {number}, N'in {number}' WHERE NOT EXISTS"
+        yield "; ".join(
+            rng.sample(
+                (
+                    f"UPDATE lab.things SET a = {number}, note = N'n{number}' WHERE id BETWEEN {id} AND {id + 3}",
+                    f"{insert} (SELECT 1 FROM lab.things WHERE id = {id})",
+                    f"DELETE FROM lab.things WHERE id = {(id * 7) % 60}",
+                    f"UPDATE lab.things SET id = id + 100 WHERE id = {id} AND NOT EXISTS"
+                    f" (SELECT 1 FROM lab.things WHERE id = {id + 100})",
+                ),
+                rng.choice((1, 1, 2)),
+            )
+        )
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_each_commit_is_the_source_at_its_version_while_others_write(origin, connections):
+    found = tracked(origin, snapshots=True)
+    rng = random.Random(harsh.SEED)
+    options = {"connections": connections, "copy_rows": 10, "slice_rows": 5}
+    with Writers(found, NAME, COLUMNS, drawn(rng)) as writers:
+        reached = []
+        for _ in range(4):
+            # planned before, as by a scheduler: the read is of a later moment
+            cut = found.current()
+            (table,) = found.load(found.table(NAME), upto=cut, **options).tables
+            assert table.error is None
+            assert found.reached(NAME) >= cut
+            reached.append((found.reached(NAME), found.mirror(NAME, COLUMNS)))
+    assert [at for at, _ in reached] == sorted({at for at, _ in reached})
+    for at, mirror in reached:
+        # a version of another table's is none of this one's: the newest state at or below it
+        state = max(version for version in writers.states if version <= at)
+        assert mirror == writers.states[state], at
+
+
+def test_without_snapshots_a_mirror_is_right_once_writers_rest(origin):
+    found = tracked(origin, snapshots=False)
+    with Writers(found, NAME, COLUMNS, drawn(random.Random(harsh.SEED))):
+        for _ in range(3):
+            (table,) = found.load(found.table(NAME), connections=4, copy_rows=10).tables
+            assert table.error is None
+    found.load(found.table(NAME))
+    assert found.mirror(NAME, COLUMNS) == found.source(NAME, COLUMNS)
+
+
+def test_the_join_decides_and_a_row_that_leaves_the_filter_is_deleted(origin):
+    found = tracked(origin, snapshots=True)
+    found.sql("CREATE TABLE lab.[odd t] ([k 1] nvarchar(20) NOT NULL, k2 datetime2 NOT NULL, v decimal(9, 2), f float,"
+              " hidden int, PRIMARY KEY (k2, [k 1]))")  # fmt: skip
+    moment = "'2026-03-04 05:06:07.1234567'"
+    found.sql(
+        f"INSERT INTO lab.[odd t] VALUES (N'a', {moment}, 1.5, 0.1, 1), (N'b', {moment}, 2.5, NULL, 2),"
+        f" (N'c', {moment}, 3.5, 1e300, 3), (N'é', '0001-01-01', NULL, -1, 4)"
+    )
+    found.sql("ALTER TABLE lab.[odd t] ENABLE CHANGE_TRACKING")
+    name, columns = "lab.odd t", ("k 1", "k2", "v", "f")
+    choice = Choice(columns=("k 1", "k2", "v", "f"), where=(("hidden", "<", 10),))
+
+    def load():
+        return found.load(found.table(name, choice)).tables[0]
+
+    def right():
+        quoted = [f"[{column}]" for column in columns]
+        rows = found.sql(f"SELECT {', '.join(quoted)} FROM lab.[odd t] WHERE hidden < 10")
+        mirror = {row["k 1"]: (row["v"], row["f"]) for row in found.origin.lake(name)}
+        assert mirror == {row["k 1"]: (row["v"], row["f"]) for row in rows}
+
+    assert load().sinks[0].outcome == "first_load"
+    right()
+    found.sql(
+        "UPDATE lab.[odd t] SET hidden = 10 WHERE [k 1] = N'a'; UPDATE lab.[odd t] SET v = 9 WHERE [k 1] = N'b';"
+        "DELETE FROM lab.[odd t] WHERE [k 1] = N'c'; INSERT INTO lab.[odd t] VALUES (N'c', '0002-01-01', 4, 4, 4);"
+        f"INSERT INTO lab.[odd t] VALUES (N'never', {moment}, 4, 4, 11), (N'gone', {moment}, 4, 4, 4);"
+        "DELETE FROM lab.[odd t] WHERE [k 1] = N'gone'"
+    )
+    assert load().sinks[0].outcome == "loaded"
+    right()
+    # a delete and an insert of one key: its letter is not what decides
+    found.sql(
+        "BEGIN TRANSACTION; DELETE FROM lab.[odd t] WHERE [k 1] = N'b';"
+        f"INSERT INTO lab.[odd t] VALUES (N'b', {moment}, 7, 7, 7); COMMIT"
+    )
+    load()
+    right()
+    # a quiet table is not read, and goes on
+    before = found.reached(name)
+    found.sql("UPDATE lab.things SET a = 5 WHERE id = 1")
+    (table,) = found.load(found.table(name, choice)).tables
+    assert (table.error, table.counts["events"]) == (None, 0)
+    assert found.at[name]["mirror"][0] > before
+    right()
+
+
+def test_version_zero_is_a_position(origin):
+    found = tracked(origin, snapshots=True)
+    assert found.current() == Version(0)
+    found.load(found.table(NAME))
+    assert (found.reached(NAME), found.mirror(NAME, COLUMNS)) == (Version(0), found.source(NAME, COLUMNS))
+    found.sql("DELETE FROM lab.things WHERE id < 10")
+    found.load(found.table(NAME))
+    assert (found.reached(NAME), found.mirror(NAME, COLUMNS)) == (Version(1), found.source(NAME, COLUMNS))

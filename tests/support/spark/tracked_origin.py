@@ -1,0 +1,138 @@
+"""A database whose tables Change Tracking tracks, jobs that load them, and writers that note each state."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.models.connection import Connection
+
+from airflow_provider_mssql_cdc.core.choice import choose
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Version
+from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, TableSpec
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table_options import Choice
+from airflow_provider_mssql_cdc.hooks.mssql_change_tracking import MsSqlChangeTrackingHook
+from airflow_provider_mssql_cdc.spark.job import run
+from tests.support.spark.origin import Origin
+
+_NO_LSN = Lsn(bytes(9) + b"\x01")
+
+At = dict[str, tuple[Version, Version]]
+
+
+class TrackedOrigin:
+    """Tables of one database, loaded by Change Tracking.
+
+    :param origin: the database
+    :param snapshots: whether it allows SNAPSHOT
+    """
+
+    def __init__(self, origin: Origin, *, snapshots: bool) -> None:
+        self.origin, self.sql = origin, origin.sql
+        self.sql("ALTER DATABASE CURRENT SET CHANGE_TRACKING = ON (CHANGE_RETENTION = 2 DAYS)")
+        self.sql(f"ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION {'ON' if snapshots else 'OFF'}")
+        self.connection = Connection(
+            conn_id="lab",
+            conn_type="mssql",
+            host=origin.sandbox.host,
+            port=origin.sandbox.port,
+            login=origin.sandbox.user,
+            password=origin.sandbox.password,
+            schema=origin.database,
+        )
+        self.at: dict[str, At] = {}
+
+    def track(self, name: str) -> None:
+        """Let Change Tracking track a table."""
+        self.sql(f"ALTER TABLE {name} ENABLE CHANGE_TRACKING WITH (TRACK_COLUMNS_UPDATED = ON)")
+
+    def current(self) -> Version:
+        """The database's newest version."""
+        return Version(self.sql("SELECT CHANGE_TRACKING_CURRENT_VERSION() AS v")[0]["v"])
+
+    def table(self, name: str, choice: Choice | None = None) -> TableSpec:
+        """A table's part of a spec, as a plan makes it."""
+        with MsSqlChangeTrackingHook(connection=self.connection) as hook:
+            feed = hook.tracked_table(TableName(*name.split(".")))
+        schema = TableSchema(feed.columns, feed.primary_key)
+        sink = SinkSpec(
+            "mirror",
+            self.origin.target(name, "mirror"),
+            *self.at.get(name, {}).get("mirror", (None, None)),
+            format=self.origin.format,
+        )
+        spec = TableSpec(feed.source, feed, schema, (sink,))
+        if choice is not None:
+            spec = dataclasses.replace(spec, selection=choose(feed.source, schema, choice, check=None))
+        return spec
+
+    def load(self, *tables: TableSpec, upto: Version | None = None, **options: Any) -> Receipt:
+        """Run a job up to a version, and keep what a checkpoint would."""
+        whole = self.origin.spec(upto=_NO_LSN, witness=None, recovery_fork=None, **options)
+        spec = dataclasses.replace(whole, id=uuid.uuid4().hex[:12], tables=tables, upto=Cut.at(upto or self.current()))
+        receipt = run(self.origin.spark, _as_sent(spec))
+        for table in receipt.tables:
+            for sink in table.sinks:
+                assert sink.after is not None
+                reached = (_version(sink.read_through), _version(sink.after.position))
+                self.at.setdefault(str(table.name), {})[sink.shape] = reached
+        return receipt
+
+    def reached(self, name: str) -> Version:
+        """The marker's position."""
+        return self.at[name]["mirror"][1]
+
+    def mirror(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The mirror's rows."""
+        return sorted(tuple(row[column] for column in columns) for row in self.origin.lake(name))
+
+    def source(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The table's rows."""
+        return sorted(tuple(row.values()) for row in self.sql(f"SELECT {', '.join(columns)} FROM {name}"))
+
+
+def _as_sent(spec: JobSpec) -> JobSpec:
+    from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+
+    return from_json(JobSpec, to_json(spec))
+
+
+def _version(position: Any) -> Version:
+    assert isinstance(position, Version)
+    return position
+
+
+class Writers:
+    """A thread that commits one transaction after the other, and notes what the table holds at each version.
+
+    :param statements: the next transaction, in T-SQL
+    """
+
+    def __init__(self, tracked: TrackedOrigin, name: str, columns: Sequence[str], statements: Any) -> None:
+        self._tracked, self._name, self._columns, self._statements = tracked, name, columns, statements
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+        self.states: dict[Version, list[tuple[Any, ...]]] = {}
+        self.note()
+
+    def note(self) -> None:
+        """Note the table's rows at the newest version; nothing else writes."""
+        self.states[self._tracked.current()] = self._tracked.source(self._name, self._columns)
+
+    def _write(self) -> None:
+        while not self._ended.is_set():
+            self._tracked.sql(f"BEGIN TRANSACTION; {next(self._statements)}; COMMIT")
+            self.note()
+
+    def __enter__(self) -> Writers:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()

@@ -80,7 +80,7 @@ def named(*names: str) -> list[dict[str, Any]]:
     return [{"id": number, "name": name} for number, name in enumerate(names, 1)]
 
 
-@pytest.mark.parametrize("mode", ["repeatable_read", "exclusive"])
+@pytest.mark.parametrize("mode", ["repeatable_read", pytest.param("exclusive", marks=pytest.mark.thorough)])
 def test_it_waits_for_a_writer_that_ends(
     jvm: JavaGateway, server: Sandbox, writer: Driver, tmp_path: Path, mode: str
 ) -> None:

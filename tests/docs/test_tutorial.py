@@ -17,6 +17,7 @@ INSTALLED = re.compile(r"^(python3 -m venv|pip install) .*\n", re.MULTILINE)
 
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(900)
+@pytest.mark.thorough
 def test_a_table_of_ones_own_comes_to_the_lake_with_its_history(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "tutorial.md").read_text()
     blocks = [INSTALLED.sub("", block) for block in re.findall(r"```bash\n(.*?)```", page, re.DOTALL)]

@@ -59,6 +59,7 @@ def test_spark_starts_from_an_archive_of_the_classes_that_it_loads(driver: class
     assert line.endswith("source: shared objects file")
 
 
+@pytest.mark.thorough
 def test_java_goes_on_without_an_archive_that_does_not_fit(
     driver: class_archive.Driver, made: Path, tmp_path: Path
 ) -> None:

@@ -162,6 +162,7 @@ def test_what_is_damaged_or_gone_is_fetched_again(repository, home, tmp_path):
     assert contents(jars.paths([ONE], ivy(repository, tmp_path))) == BOTH
 
 
+@pytest.mark.thorough
 def test_what_the_user_leaves_out_and_a_package_does_not_need_is_not_fetched(repository, home, tmp_path):
     found = jars.paths([ONE], ivy(repository, tmp_path, excludes="cdc.tests:two"))
     assert contents(found) == {"cdc.tests_one-1.0.jar": "one"}
@@ -176,6 +177,7 @@ def test_a_network_that_fails_for_a_moment_is_tried_again(repository, home, tmp_
     assert contents(jars.paths([ONE], ivy(repository, tmp_path))) == BOTH
 
 
+@pytest.mark.thorough
 def test_without_a_network_it_is_left_to_spark_whose_own_cache_may_hold_them(repository, home, tmp_path, caplog):
     repository.broken = 100
 

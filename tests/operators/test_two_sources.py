@@ -94,6 +94,7 @@ class Depot:
 
 
 @pytest.mark.xdist_group("airflow")
+@pytest.mark.thorough
 def test_a_table_of_each_source_in_one_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(Feed.KINDS, LoggedTable.KIND, LoggedTable)
     depot = Depot(world)

@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.xdist_group("tests.spark.test_filled_columns"), pytest
 NAME = "lab.sums"
 SHAPES = ("mirror", "history", "scd2")
 FORMATS = [
-    ("iceberg", SHAPES),
+    pytest.param("iceberg", SHAPES, marks=pytest.mark.thorough),
+    ("iceberg", ("mirror", "history")),
     pytest.param("postgresql", ("mirror", "history"), marks=pytest.mark.thorough),
     pytest.param("delta", (*SHAPES, "transactions"), marks=pytest.mark.thorough),
     pytest.param("parquet", ("history",), marks=pytest.mark.thorough),

@@ -190,6 +190,7 @@ def test_a_mirror_that_lost_a_row_of_which_a_change_leaves_a_value_out_is_healed
         assert {row["id"] for row in found if row["_deleted_at"] is not None} == {8, 9}
 
 
+@pytest.mark.thorough
 def test_a_stop_ends_the_copy_for_which_a_mirror_waits_that_lost_a_row(orders):
     orders.sql("UPDATE dbo.orders SET doc = NULL WHERE id = 4")
     orders.wait_captured()
@@ -247,6 +248,7 @@ def test_changes_that_were_purged_while_the_table_was_copied_are_taken_from_besi
     assert [sink.after.gaps for sink in done.sinks] == [()] * 3
 
 
+@pytest.mark.thorough
 def test_it_is_paused_goes_on_over_runs_and_rows_change_meanwhile(orders, monkeypatch):
     read, shapes = [], ("mirror", "history")
     plain = Chunks.read
@@ -294,6 +296,7 @@ def test_a_first_load_that_is_stopped_begins_no_more(orders):
     assert rows(orders.lake("dbo.orders")) == source(orders)
 
 
+@pytest.mark.thorough
 def test_a_sink_that_begins_beside_one_that_is_loaded_has_the_copy_too(orders):
     at = positions(load(orders, ("mirror",)))
     spoil(orders, ("mirror",))
@@ -351,6 +354,7 @@ def test_a_run_that_is_killed_between_its_comparisons_is_repeated_and_nothing_is
     assert len({(row["id"], row["_op"]) for row in healing}) == len(healing) > 0
 
 
+@pytest.mark.thorough
 def test_a_request_is_carried_out_by_the_next_run_and_once(live):
     rng, models = random.Random(5), [histories.Model(h) for h in range(4)]
     prepare(live)

@@ -87,6 +87,7 @@ def test_partitions_and_properties_are_those_given(spark, tmp_path):
     assert {"delta.appendOnly": "true", "delta.enableDeletionVectors": "true"}.items() <= detail["properties"].items()
 
 
+@pytest.mark.thorough
 def test_what_not_every_reader_knows_can_be_left_off(spark, tmp_path):
     off = {"delta.enableDeletionVectors": "false", "delta.columnMapping.mode": "none"}
     made = {}

@@ -407,6 +407,7 @@ def test_several_rows_with_a_key_of_the_users_choice_are_refused(spark, tmp_path
         first_mirror(window, staged, held, table)
 
 
+@pytest.mark.thorough
 def test_lobs_do_not_tell_rows_apart(spark, tmp_path):
     session, window = table_session(spark), Window(model.lsn(5), model.lsn(50))
     all_columns, nothing = model.mask(range(1, 6), 5), None

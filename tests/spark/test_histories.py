@@ -32,7 +32,7 @@ from tests.support.spark.watch import watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
-HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "12"))
+HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "8"))
 BATCH = min(HISTORIES, int(os.environ.get("MSSQL_CDC_TEST_BATCH", "200")))
 FORMAT = os.environ.get("MSSQL_CDC_TEST_FORMAT", "iceberg")
 BATCHES = {harsh.SEED + n: min(BATCH, HISTORIES - n * BATCH) for n in range(-(-HISTORIES // BATCH))}
@@ -183,6 +183,7 @@ def test_the_list_of_tables_may_change(live, monkeypatch):
     check(loads, models)
 
 
+@pytest.mark.thorough
 def test_a_load_beside_writers_and_beside_another_load(live):
     rng = random.Random(7)
     models = [histories.Model(h) for h in range(20)]

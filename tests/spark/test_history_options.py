@@ -185,7 +185,7 @@ def of_transactions(rows: list[dict]) -> list[tuple]:
         pytest.param("iceberg", ("all", "net_mask", "no_updates", "wide", "transactions"), marks=pytest.mark.thorough),
         pytest.param("delta", ("net_merge", "wide", "transactions"), marks=pytest.mark.thorough),
         pytest.param("parquet", ("all", "net_merge", "wide", "transactions"), marks=pytest.mark.thorough),
-        ("postgresql", ("net_mask", "wide", "transactions")),
+        pytest.param("postgresql", ("net_mask", "wide", "transactions"), marks=pytest.mark.thorough),
     ],
 )
 def test_each_kind_holds_what_the_source_says_though_runs_meet(

@@ -520,6 +520,7 @@ def test_of_the_table_only_keys_are_read_and_nothing_is_shuffled_before_the_join
     assert re.search("id >= 40.*id <= 59", scan), scan
 
 
+@pytest.mark.thorough
 def test_where_the_files_cannot_be_read_the_keys_are_looked_up_by_broadcast(new):
     target = new(properties={"write.format.default": "avro"})
     rows = [(n, f"c{n}", n) for n in range(50)]

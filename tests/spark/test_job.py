@@ -104,6 +104,7 @@ def test_first_load_and_next_load(orders):
     assert list(Path(orders.work_dir, second.spec_id, "staged").iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_columns_whose_names_are_no_words(live):
     """A dot would name a field of a structure, and a backtick ends a name."""
     columns = ["i.d", "a`b", "x.`y`.z", "`", "two words", "[b]", "'q\"", "é.ü", "select"]
@@ -185,6 +186,7 @@ def test_a_run_again_does_nothing(orders):
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
 
 
+@pytest.mark.thorough
 def test_what_another_sink_reads_again_is_counted_once(orders):
     first = orders.load(orders.table("dbo.orders"))
     orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id < 50")
@@ -289,6 +291,7 @@ def test_a_target_goes_on_from_the_position_that_a_person_names(orders, how):
     assert [(s.outcome, s.after.asserted) for s in following.tables[0].sinks] == [("loaded", "word")] * 2
 
 
+@pytest.mark.thorough
 def test_a_word_is_kept_by_a_commit_though_nothing_happened_since(orders):
     first = orders.load(orders.table("dbo.orders"))
     orders.sql("CREATE TABLE dbo.other (id int NOT NULL PRIMARY KEY); INSERT INTO dbo.other VALUES (1)")

@@ -30,7 +30,7 @@ PARTS = [
         for part in range(every)
     ),
     pytest.param("parquet", None, marks=pytest.mark.thorough),
-    ("postgresql", None),
+    pytest.param("postgresql", None, marks=pytest.mark.thorough),
 ]
 
 

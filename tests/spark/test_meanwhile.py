@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.xdist_group("tests.spark.test_histories"), pytest.mark
 LOADS, TRANSACTIONS = 2, 30
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", BATCHES)
 def test_histories_that_go_on_between_the_reads_of_a_load(seeded, seed, request):  # noqa: F811
     live, between = seeded, []

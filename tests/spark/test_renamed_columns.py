@@ -18,7 +18,8 @@ pytestmark = [pytest.mark.xdist_group("tests.spark.test_dropped_columns"), pytes
 
 NAME = "lab.things"
 FORMATS = [
-    ("iceberg", ("mirror", "history", "scd2")),
+    ("iceberg", ("mirror", "history")),
+    pytest.param("iceberg", ("mirror", "history", "scd2"), marks=pytest.mark.thorough),
     pytest.param("delta", ("mirror", "history", "scd2"), marks=pytest.mark.thorough),
     pytest.param("postgresql", ("mirror", "history"), marks=pytest.mark.thorough),
     pytest.param("parquet", ("history",), marks=pytest.mark.thorough),

@@ -229,7 +229,7 @@ def test_a_copy_begins_again_where_changes_were_purged_before_they_were_kept(ord
 
 
 @pytest.mark.parametrize(
-    "other", ["schema", "restored", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("selection", "feed"))]
+    "other", ["schema", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("restored", "selection", "feed"))]
 )
 def test_a_copy_of_something_else_begins_again(orders, chunks, other):
     chunks.stopped_at(2)
@@ -342,6 +342,7 @@ def test_a_run_copies_as_long_as_it_may_and_the_next_ones_go_on(orders, chunks):
     check(orders, low, runs[-1].sinks[0].read_through, captured(orders))
 
 
+@pytest.mark.thorough
 def test_a_run_copies_no_faster_than_it_may(orders, chunks):
     """Each run reads the rows of its time, not those of its connections, and one chunk at least."""
     runs = []
@@ -389,6 +390,7 @@ def on_a_disk(patched, free, size, little):
     patched.setattr(room, "_LITTLE", little)
 
 
+@pytest.mark.thorough
 def test_changes_that_outgrow_the_table_on_a_full_disk_end_the_copy(orders, monkeypatch):
     assert load(orders, copy_seconds=0, connections=1).copying.chunks == 1
     orders.sql("UPDATE dbo.orders SET note = N'more'")
@@ -490,7 +492,8 @@ def test_a_copy_whose_rows_are_all_read_waits_for_the_capture_of_a_later_run(ord
 
 
 @pytest.mark.parametrize("by_url", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["local", "URL"])
-@pytest.mark.parametrize("finishes", ["a next one", pytest.param("the other", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("finishes", ["a next one", "the other"])
 def test_of_two_runs_at_once_one_is_killed_once_its_window_is_kept(orders, chunks, monkeypatch, finishes, by_url):
     """Both windows begin at the low: what both have counts once, and what the killed one has alone is not lost."""
     here, shapes = orders.work_dir, ("mirror", "history", "scd2")
@@ -652,6 +655,7 @@ def test_a_run_that_stops_anywhere_in_a_copy_does_no_harm(orders, monkeypatch, p
     check(orders, low, high, captured(orders))
 
 
+@pytest.mark.thorough
 def test_what_can_be_finished_comes_before_what_takes_more_runs(orders, monkeypatch):
     orders.sql("CREATE TABLE dbo.few (id int NOT NULL PRIMARY KEY, note nvarchar(40), doc nvarchar(max))")
     orders.sql("INSERT INTO dbo.few VALUES " + ", ".join(f"({n}, N'n{n}', N'doc {n}')" for n in range(COPY_ROWS + 1)))

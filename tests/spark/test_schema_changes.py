@@ -179,7 +179,7 @@ def test_each_statement_is_there_once(things, file_format, request):
 
 @pytest.mark.parametrize(
     "file_format",
-    ["parquet", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("iceberg", "delta", "postgresql"))],
+    [pytest.param(each, marks=pytest.mark.thorough) for each in ("parquet", "iceberg", "delta", "postgresql")],
 )
 def test_that_a_table_was_dropped_is_there_once(things, file_format, request):
     things.format = file_format

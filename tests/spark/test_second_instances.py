@@ -86,7 +86,8 @@ def test_loads_go_on_without_the_columns_that_only_the_second_one_has(things):
     check(loads)
 
 
-@pytest.mark.parametrize("named", [pytest.param(True, marks=pytest.mark.thorough), False])
+@pytest.mark.thorough
+@pytest.mark.parametrize("named", [True, False])
 def test_what_waited_to_be_asked_for_waits_when_only_a_marker_knows(things, monkeypatch, named):
     loads = Loads(things, ("mirror",), ("things",))
     (early,) = things.sql("SELECT column_id FROM sys.columns WHERE name = 'early'")

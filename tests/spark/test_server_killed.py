@@ -129,6 +129,7 @@ def remote(spark, tmp_path, namespace):
     origin.sandbox.kill()
 
 
+@pytest.mark.thorough
 def test_a_killed_server_leaves_all_as_it_was_and_another_one_is_not_taken_for_it(remote, monkeypatch):
     rng = random.Random(5)
     models = [histories.Model(h) for h in range(5)]

@@ -150,6 +150,7 @@ def test_it_is_dropped_at_the_ddl_and_one_of_its_name_is_another_one(things, for
     )
 
 
+@pytest.mark.thorough
 def test_what_a_killed_run_has_dropped_stays_so_whatever_is_asked_for_then(things, request, monkeypatch):
     loads = loads_of(things, "iceberg", request, shapes=("mirror", "history"))
     things.sql("UPDATE lab.things SET b = 'x1' WHERE id = 1; ALTER TABLE lab.things DROP COLUMN b")
@@ -171,6 +172,7 @@ def test_what_a_killed_run_has_dropped_stays_so_whatever_is_asked_for_then(thing
     assert now_in(loads, "a", "doc") == dict.fromkeys(("mirror", "history"), source(things))
 
 
+@pytest.mark.thorough
 def test_a_table_that_gets_another_key_too_is_loaded_anew_by_it_first(things, request):
     loads = loads_of(things, "iceberg", request, shapes=("mirror", "history"))
     things.sql(

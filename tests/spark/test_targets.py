@@ -62,7 +62,10 @@ with_versions = pytest.mark.parametrize("format_", ["iceberg", "delta"], indirec
 """For tables that keep what they held before."""
 
 
-@pytest.fixture(params=["iceberg", "delta", "postgresql"])
+in_each_format = pytest.mark.parametrize("format_", ["iceberg", "delta", "postgresql"], indirect=True)
+
+
+@pytest.fixture(params=["iceberg", pytest.param("delta", marks=pytest.mark.thorough), "postgresql"])
 def format_(request):
     return request.param
 
@@ -143,6 +146,7 @@ def test_a_first_load_is_refused_where_rows_came_meanwhile(new):
     assert contents(new()) == [(0, "by hand", 1)]
 
 
+@in_each_format
 def test_rows_and_marker_appear_together(table):
     target = table()
     state = target.state()
@@ -164,6 +168,7 @@ def test_what_the_table_held_then_can_still_be_read(table):
     assert target.rows(state).collect() == []
 
 
+@in_each_format
 def test_merge_puts_deletes_and_keeps_the_rest(table):
     target = table()
     load(target, 1, [(1, "a", 1), (2, "b", 2), (3, "c", 3), (4, "d", 4)])
@@ -178,6 +183,7 @@ def test_merge_puts_deletes_and_keeps_the_rest(table):
     assert target.state().marker == marker(2)
 
 
+@in_each_format
 def test_a_merge_by_a_key_with_null_finds_the_row(table):
     target = table()
     load(target, 1, [(None, "a", 1), (2, "b", 2)])
@@ -232,6 +238,7 @@ def test_of_two_commits_from_one_state_the_second_is_refused(table, first):
     assert contents(two) == [*first, (2, "one", 2)]
 
 
+@in_each_format
 def test_of_several_commits_at_once_exactly_one_wins(table):
     targets = [table(f"job{number}") for number in range(3)]
     states = [target.state() for target in targets]
@@ -425,6 +432,7 @@ def filled(target, rows: list[tuple], added=(NOTE, SEEN)) -> Write:
     return dataclasses.replace(merge(found, ["id"]), adds=tuple(added))
 
 
+@in_each_format
 def test_they_come_with_the_values_of_the_same_commit(table):
     target = table()
     load(target, 1, [(1, "a", 1), (2, "b", 1), (3, "c", 1)])

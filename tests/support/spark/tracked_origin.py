@@ -125,7 +125,8 @@ class Writers:
         self.states[self._tracked.current()] = self._tracked.source(self._name, self._columns)
 
     def _write(self) -> None:
-        while not self._ended.is_set():
+        # a pause, since the loads have only two cores
+        while not self._ended.wait(0.05):
             self._tracked.sql(f"BEGIN TRANSACTION; {next(self._statements)}; COMMIT")
             self.note()
 

@@ -31,12 +31,13 @@ _PARTS = (
 
 def read_state(
     jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn] = (), *, sees_fork: bool = False
-) -> tuple[SourceState, CaptureInstance]:
+) -> tuple[SourceState, CaptureInstance, Lsn | None]:
     """Read the bounds of the instance, and prove that it is still the planned instance.
 
     :param lsns: whose times are wanted too, beside that of the newest one
     :param sees_fork: whether the login is known to see the database's recovery fork
-    :returns: the state, and the instance as it is now: an update of the server may have given it command ids
+    :returns: the state; the instance as it is now: an update of the server may have given it command ids; and where the
+        last statement is that has altered the change table, which the capture does as it comes to that of the source
     :raises InstanceChangedError: if the instance was dropped or enabled anew
     """
     row = _state(jdbc, instance, lsns, sees_fork=sees_fork)
@@ -46,7 +47,7 @@ def read_state(
         row = _state(jdbc, instance, lsns, sees_fork=sees_fork)
         lineage = _lineage(row, lsns)
     now = dataclasses.replace(instance, has_command_id=instance.has_command_id or row["command_id"] is not None)
-    return SourceState(readable_from(_lsn(row["min_lsn"])), lineage), now
+    return SourceState(readable_from(_lsn(row["min_lsn"])), lineage), now, _lsn(row["altered"])
 
 
 def _state(jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn], *, sees_fork: bool) -> Row:
@@ -65,13 +66,15 @@ def _state(jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn], *, sees_f
         f"SELECT t.object_id, {_text_of('t.create_date')} AS create_date, {fork} AS fork,"
         f" CAST(COL_LENGTH({literal(instance.change_table)}, N'__$command_id') AS int) AS command_id,"
         # what sys.fn_cdc_get_min_lsn returns, but for logins that are not in the instance's gating role
-        f" t.start_lsn AS min_lsn, n.start_lsn AS max_lsn, {_text_of('n.tran_end_time')} AS max_time,"
+        " t.start_lsn AS min_lsn, (SELECT MAX(h.ddl_lsn) FROM cdc.ddl_history h WHERE h.object_id = t.object_id"
+        " AND h.required_column_update = 1) AS altered, n.start_lsn AS max_lsn,"
+        f" {_text_of('n.tran_end_time')} AS max_time,"
         f" (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping) AS min_mapped{times} FROM cdc.change_tables t"
         # at once: of two reads in one statement, the second may see what was captured in between
         " LEFT JOIN (SELECT TOP (1) start_lsn, tran_end_time FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC) n"
         f" ON 1 = 1 WHERE t.capture_instance = {literal(instance.name)}",
-        "object_id INT, create_date STRING, fork STRING, command_id INT, min_lsn BINARY, max_lsn BINARY,"
-        " max_time STRING, min_mapped BINARY" + "".join(f", time_{n} STRING" for n in range(len(lsns))),
+        "object_id INT, create_date STRING, fork STRING, command_id INT, min_lsn BINARY, altered BINARY,"
+        " max_lsn BINARY, max_time STRING, min_mapped BINARY" + "".join(f", time_{n} STRING" for n in range(len(lsns))),
     )
     if len(rows) != 1 or not _same_instance(instance, rows[0]):
         raise InstanceChangedError(
@@ -107,10 +110,27 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
         # a load goes on where columns were dropped
         error = InstanceChangedError if same.hash == planned.hash else SchemaChangedError
         raise error(
-            f"captured columns were changed while the table was copied.\n{differing(KeptSchema.of(planned), now)}",
+            f"captured columns were changed while the table was read.\n{differing(KeptSchema.of(planned), now)}",
             table=str(table.name),
             advice="Nothing was loaded. Run the task again: it copies the table as it is then.",
         )
+
+
+def check_altered(jdbc: Jdbc, table: TableSpec, altered: Lsn) -> None:
+    """Prove that no column that is read was altered with the change table since the run was planned: some slices of a
+    window would have its values of before, and some those of now.
+
+    :param altered: where the statement is that did it
+    :raises InstanceChangedError: if one was
+    """
+    try:
+        check_columns(jdbc, table)
+    except (SchemaChangedError, InstanceChangedError) as error:
+        raise InstanceChangedError(
+            f"the capture has come to an ALTER TABLE at {altered} since the run was planned: {error.message}",
+            table=str(table.name),
+            advice="Nothing of this window was loaded. Run the task again: it reads it with the columns of now.",
+        ) from error
 
 
 def read_progress(jdbc: Jdbc) -> CaptureProgress:

@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.copy import TableCopy
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_window
-from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_state
+from airflow_provider_mssql_cdc.spark.sources.cdc.state import check_altered, read_state
 from airflow_provider_mssql_cdc.spark.staging import StagedOnce
 
 log = logging.getLogger(__name__)
@@ -63,11 +63,15 @@ class CapturedTable:
         self.feed, self._mappings = table.feed, mappings
         self._slice_rows, self._salt, self._sees_fork = slice_rows, salt, sees_fork
         self._copying: TableCopy | None = None
+        self._altered_upto = table.altered_upto
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
-        """Read the state: one statement."""
+        """Read the state: one statement, and one more where the change table was altered since the plan."""
         lsns = sorted({witness.lsn for witness in witnesses if isinstance(witness.lsn, Lsn)})
-        state, self.feed = read_state(self.jdbc, self.feed, lsns, sees_fork=self._sees_fork)
+        state, self.feed, altered = read_state(self.jdbc, self.feed, lsns, sees_fork=self._sees_fork)
+        if altered is not None and (self._altered_upto is None or altered > self._altered_upto):
+            check_altered(self.jdbc, self.table, altered)
+            self._altered_upto = altered
         return state
 
     def low(self, state: SourceState) -> Position:

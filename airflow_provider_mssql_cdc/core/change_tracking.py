@@ -129,8 +129,15 @@ class TrackedTable(Feed):
     WORD: ClassVar[str] = "tracked table"
     POSITION: ClassVar[type[Position]] = Version
     CAN: ClassVar[Abilities] = Abilities(
-        exact_cut=False, every_change=False, before_images=False, replay=False, limits=False
+        shapes=("mirror",),
+        exact_cut=False,
+        every_change=False,
+        before_images=False,
+        replay=False,
+        limits=False,
+        captured=False,
     )
+    KEPT_LONGER_BY: ClassVar[str] = "ALTER DATABASE CURRENT SET CHANGE_TRACKING (CHANGE_RETENTION = 14 DAYS)"
 
     @property
     def readable_from(self) -> Version | None:

@@ -26,6 +26,8 @@ class Abilities:
     :param before_images: it has the values before an update, and the times of commits
     :param replay: a window can be read again, and has the same rows
     :param limits: a window can be ended after so many transactions or rows
+    :param captured: a capture brings its changes, some time after their commits and of some columns; otherwise they are
+        there with the commit, and each row is read whole from the table
     """
 
     shapes: tuple[str, ...] | None = None
@@ -34,6 +36,7 @@ class Abilities:
     before_images: bool = True
     replay: bool = True
     limits: bool = True
+    captured: bool = True
 
     def serves(self, shape: str) -> bool:
         """Whether a shape can be loaded from it."""
@@ -78,6 +81,8 @@ class Feed:
     """For people, before its name."""
     POSITION: ClassVar[type[Position]]
     CAN: ClassVar[Abilities] = Abilities()
+    KEPT_LONGER_BY: ClassVar[str] = "sys.sp_cdc_change_job @job_type = N'cleanup', @retention = minutes"
+    """T-SQL with which changes are kept longer."""
 
     KINDS: ClassVar[dict[str, type[Any]]] = {}
     """All kinds of feeds by their name; a source adds its own."""

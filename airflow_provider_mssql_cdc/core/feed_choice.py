@@ -76,6 +76,17 @@ def reaches_back(feed: Feed, probe: Probe | None) -> Position | None:
     return feed.readable_from if probe is None else probe.readable_from.get(feed.object_id)
 
 
+def has_begun(feed: Feed, readable_from: Position | None, upto: Position | None) -> bool:
+    """Whether there is something to begin with: the capture, where one brings the changes, has passed the feed's start.
+
+    :param readable_from: of the feed; None while nothing can be read
+    :param upto: the cut, or the newest position
+    """
+    if readable_from is None or upto is None:
+        return False
+    return readable_from < upto if feed.CAN.captured else readable_from <= upto
+
+
 def vanished(name: TableName, feed: Feed) -> InstanceChangedError:
     """The error of a feed that was there when the run listed it."""
     return InstanceChangedError(
@@ -86,8 +97,8 @@ def vanished(name: TableName, feed: Feed) -> InstanceChangedError:
 
 
 def without_lower_bound(name: TableName, feed: Feed, probe: Probe) -> InstanceChangedError | RestoredError:
-    """The error of a feed beside a checkpoint, of which nobody knows how far it reaches back."""
-    if feed.object_id not in probe.readable_from:
+    """The error of a feed beside a checkpoint, or without a capture, of which nobody knows how far it reaches back."""
+    if feed.object_id not in probe.readable_from or not feed.CAN.captured:
         return vanished(name, feed)
     return RestoredError(
         f"{feed} shows no lower bound (fn_cdc_get_min_lsn), beside a checkpoint.",

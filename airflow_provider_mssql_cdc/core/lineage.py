@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, RestoredError, SourceRestoredError
-from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.position import Lsn, Position, Version
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 
 
@@ -96,9 +96,7 @@ class LogHistory:
 
     def other_fork(self, fork: str | None) -> str | None:
         """Say that the recovery fork was this one and is another; None where it is the same, or one is not known."""
-        if self.recovery_fork is None or fork in (None, self.recovery_fork):
-            return None
-        return f"the recovery fork was {fork} and is {self.recovery_fork} now"
+        return _other_fork(fork, self.recovery_fork)
 
     def contradiction(self, position: Position, witness: Witness | None) -> str | None:
         """Say what shows that a position belongs to another lineage: that the database was restored, or CDC enabled
@@ -124,13 +122,50 @@ class LogHistory:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class VersionHistory:
+    """What a database says now of its versions, which count on for as long as it is not restored.
+
+    :param newest: the current version; None while Change Tracking is off
+    :param recovery_fork: as ``LogHistory`` has it
+    """
+
+    newest: Version | None
+    recovery_fork: str | None = None
+
+    def witnesses(self) -> list[Witness]:
+        """Of a version nothing is kept that could be asked for again."""
+        return []
+
+    def other_fork(self, fork: str | None) -> str | None:
+        """As of ``LogHistory``."""
+        return _other_fork(fork, self.recovery_fork)
+
+    def contradiction(self, position: Position, witness: Witness | None) -> str | None:
+        """Say that a position is above the current version, or of another recovery fork; None where it is not.
+
+        :param witness: of the position; None where there was none
+        """
+        if self.newest is None:
+            return "Change Tracking is off for the database"
+        if position > self.newest:
+            return f"the current version of the database is {self.newest.text}"
+        return self.other_fork(witness.recovery_fork) if witness is not None else None
+
+
+def _other_fork(then: str | None, now: str | None) -> str | None:
+    return None if now is None or then in (None, now) else f"the recovery fork was {then} and is {now} now"
+
+
 def restored(name: TableName, what: str, why: str) -> RestoredError:
     """The error that says of which position the database knows no more.
 
     :param why: as ``Lineage.contradiction`` says
     """
     return RestoredError(
-        f"{what}, but {why}: the database was restored, or CDC enabled anew.", table=str(name), advice=RESET_ADVICE
+        f"{what}, but {why}: the database was restored, or CDC or Change Tracking enabled anew.",
+        table=str(name),
+        advice=RESET_ADVICE,
     )
 
 

@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.choice import check_selection, check_values
 from airflow_provider_mssql_cdc.core.dropping import told_of_dropped
 from airflow_provider_mssql_cdc.core.exceptions import GapError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
-from airflow_provider_mssql_cdc.core.feed_choice import reaches_back, without_lower_bound
+from airflow_provider_mssql_cdc.core.feed_choice import has_begun, reaches_back, without_lower_bound
 from airflow_provider_mssql_cdc.core.filling import lagging_in, own_columns, told_of_filling
 from airflow_provider_mssql_cdc.core.going_on import ids_there, names_before
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
@@ -202,13 +202,14 @@ def assess(
 
     def check_shape(shape: str) -> None:
         check_suited(name, feed, options, shape, key, enforced=unique)
-        check_values(name, schema, selection, shape)
+        if feed.CAN.captured:
+            check_values(name, schema, selection, shape)
 
     failed |= raised_for(sinks, check_shape)
     sinks = left_of(sinks, failed)
-    readable_from, newest, upto = reaches_back(feed, probe), probe.lineage.newest, probe.cut
-    if readable_from is None or newest is None or upto is None or newest <= readable_from:
-        if any(sinks.values()) and readable_from is None:
+    readable_from, upto = reaches_back(feed, probe), probe.cut
+    if upto is None or not has_begun(feed, readable_from, probe.lineage.newest):
+        if readable_from is None and (any(sinks.values()) or not feed.CAN.captured):
             raise without_lower_bound(name, feed, probe)
         return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
@@ -247,7 +248,8 @@ def assess(
     leaves_null = options.loads_new_columns and options.leaves_null
     warnings += told_of_filling(chosen, own, lagging, followed, leaves_null=leaves_null)
     warnings += told_of_dropped(schema, selection, options, adding.gone)
-    warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
+    why = "CDC captures it as NULL" if feed.CAN.captured else "it follows from others"
+    warnings += [f"computed column {c.name} is left out: {why}" for c in schema.columns if c.computed]
     loaded_names = {c.name for c in schema.loaded if selection.holds(c.name)}
     warnings += [
         f"column {c.name} is encrypted (Always Encrypted), and loaded as the bytes of its ciphertext"
@@ -330,8 +332,7 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
         min(lost.values()),
         readable_from,
         advice='Load the table anew once with on_gap="copy", or drop the target table and run `mssql-cdc '
-        "checkpoint reset`; then load more often, or raise the retention (sys.sp_cdc_change_job "
-        "@job_type = N'cleanup', @retention = minutes).",
+        f"checkpoint reset`; then load more often, or raise the retention ({candidate.feed.KEPT_LONGER_BY}).",
     )
     return candidate.without(dict.fromkeys(lost, error))
 

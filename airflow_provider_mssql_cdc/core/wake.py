@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState, Fa
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.copy_wanted import STOP
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
-from airflow_provider_mssql_cdc.core.feed_choice import feed_to_read
+from airflow_provider_mssql_cdc.core.feed_choice import feed_to_read, has_begun
 from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
 from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
@@ -288,8 +288,10 @@ def _readable_from(feed: Feed, probe: Probe) -> Position | None:
 
 def _has_begun(feed: Feed, probe: Probe) -> bool:
     """Whether the capture has passed the feed's start; before that a load has nothing to begin with, and waits."""
-    readable_from = _readable_from(feed, probe)
-    return readable_from is not None and probe.cut is not None and readable_from < probe.cut
+    if not feed.CAN.captured:
+        # a load says what is in the way
+        return probe.cut is not None
+    return has_begun(feed, _readable_from(feed, probe), probe.cut)
 
 
 def _has_lost_its_start(table: Watched, feed: Feed, probe: Probe) -> bool:

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from airflow_provider_mssql_cdc.core import tracked_catalog
 from airflow_provider_mssql_cdc.core.change_tracking import Retention, TrackedTable
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.position import Version
 from airflow_provider_mssql_cdc.core.table import Column, TableName, quote
 
 # The database is found by name, since ids differ from DB_ID() on Azure SQL Database (docs: sys.databases); which of
@@ -145,6 +148,36 @@ def changes(table: TrackedTable) -> str:
         f" WHERE c.SYS_CHANGE_VERSION <= @upto ORDER BY c.SYS_CHANGE_VERSION, {keys};\n"
         "SELECT CHANGE_TRACKING_MIN_VALID_VERSION(@table)"
     )
+
+
+EXECUTE_PROBE = "EXEC sp_executesql %s, N'@after varbinary(max)', @after = %s"
+_BYTES = 8
+
+
+def packed(versions: Sequence[Version]) -> bytearray:
+    """Versions one after the other, as ``probe`` takes them apart."""
+    return bytearray(b"".join(version.value.to_bytes(_BYTES) for version in versions))
+
+
+def probe(tables: Sequence[TableName]) -> str:
+    """The inner text of a probe, constant for these tables.
+
+    Result sets: ``CURRENT_VERSION``, in a statement of its own before the changes are looked at, so that it is a lower
+    bound of what they show; the places of the tables that have changes (only if there are tables); object_id and
+    lowest valid version of each tracked table, read last, since cleanup raises them before it removes anything.
+    """
+    # CHANGETABLE takes a constant or a variable, and no expression
+    taken = ", ".join(
+        f"@v{place} bigint = CAST(SUBSTRING(@after, {place * _BYTES + 1}, {_BYTES}) AS bigint)"
+        for place in range(len(tables))
+    )
+    changed = " UNION ALL ".join(
+        f"SELECT {place} AS place WHERE EXISTS (SELECT 1 FROM CHANGETABLE(CHANGES {table.quoted}, @v{place}) AS c)"
+        for place, table in enumerate(tables)
+    )
+    parts = [f"DECLARE {taken}", CURRENT_VERSION, changed] if tables else [CURRENT_VERSION]
+    lows = "SELECT object_id, CHANGE_TRACKING_MIN_VALID_VERSION(object_id) FROM sys.change_tracking_tables"
+    return ";\n".join([*parts, lows])
 
 
 EXECUTE_MASK = "EXEC sp_executesql %s, N'@mask varbinary(4100)', @mask = %s"

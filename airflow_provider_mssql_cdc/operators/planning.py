@@ -41,7 +41,7 @@ from airflow_provider_mssql_cdc.core.steps import checkpoint_steps
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource, limited
-from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
+from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, NOT_TRACKED
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.beginning import begins, leave_for_later, place_all
 from airflow_provider_mssql_cdc.operators.copying import asked_now, known_copy
@@ -53,6 +53,8 @@ from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
 
 log = logging.getLogger(__name__)
+
+_GONE = (INVALID_OBJECT, NOT_TRACKED)
 
 
 def plan_load(
@@ -193,7 +195,7 @@ def leave_out_unreadable(source: ChangeSource, plan: RunPlan, tables: MutableMap
             reason = source.unreadable.get(feed.name)
             if reason is not None:
                 reason.table = str(name)
-                plan.failures[name] = vanished(name, feed) if reason.number == INVALID_OBJECT else reason
+                plan.failures[name] = vanished(name, feed) if reason.number in _GONE else reason
                 tables.pop(name, None)
 
 

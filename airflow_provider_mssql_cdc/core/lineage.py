@@ -13,6 +13,26 @@ from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 
 
 @dataclass(frozen=True, slots=True)
+class TrackedSince:
+    """What is another one once a table was truncated, or Change Tracking switched off and on for it.
+
+    The version that was read last may still count as valid then: on a quiet database it is the lowest valid one.
+
+    :param begin_version: of ``sys.change_tracking_tables``; None where the login does not see it
+    :param side_object_id: of its side table in ``sys.internal_tables``; None where the login does not see it
+    """
+
+    begin_version: int | None = None
+    side_object_id: int | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def differs(self, now: TrackedSince) -> bool:
+        """Whether another tracking has begun, as far as both are known."""
+        pairs = ((self.begin_version, now.begin_version), (self.side_object_id, now.side_object_id))
+        return any(then != found for then, found in pairs if then is not None and found is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class Witness:
     """What was seen of a position: of an LSN the largest one of ``cdc.lsn_time_mapping`` at or below it, and its
     ``tran_end_time``.
@@ -21,11 +41,13 @@ class Witness:
     restored, or CDC was enabled anew, and positions of before mean nothing.
 
     :param recovery_fork: ``recovery_fork_guid`` of ``sys.database_recovery_status``; None where it was not seen
+    :param tracking: of a version, since when Change Tracking tracks the table (``TrackedSince``); None of an LSN
     """
 
     lsn: Position
     time: datetime.datetime
     recovery_fork: str | None = None
+    tracking: TrackedSince | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     KIND: ClassVar[str] = "lsn"
@@ -128,14 +150,18 @@ class VersionHistory:
 
     :param newest: the current version; None while Change Tracking is off
     :param recovery_fork: as ``LogHistory`` has it
+    :param tracking: of the one table that is asked about; None where it is not asked for
+    :param seen: what was seen of versions that were proven
     """
 
     newest: Version | None
     recovery_fork: str | None = None
+    tracking: TrackedSince | None = None
+    seen: tuple[Witness, ...] = ()
 
     def witnesses(self) -> list[Witness]:
-        """Of a version nothing is kept that could be asked for again."""
-        return []
+        """What was seen of versions that were proven."""
+        return [*self.seen]
 
     def other_fork(self, fork: str | None) -> str | None:
         """As of ``LogHistory``."""
@@ -150,7 +176,15 @@ class VersionHistory:
             return "Change Tracking is off for the database"
         if position > self.newest:
             return f"the current version of the database is {self.newest.text}"
-        return self.other_fork(witness.recovery_fork) if witness is not None else None
+        if witness is None:
+            return None
+        then, now = witness.tracking, self.tracking
+        if then is not None and now is not None and then.differs(now):
+            return (
+                f"the table was truncated, or Change Tracking switched off and on, since: it is tracked from version "
+                f"{now.begin_version} on now, and was from {then.begin_version} on"
+            )
+        return self.other_fork(witness.recovery_fork)
 
 
 def _other_fork(then: str | None, now: str | None) -> str | None:

@@ -204,6 +204,8 @@ class Reading:
         state = self._source.state(self._witnesses.values())
         self.readable_from = state.readable_from
         # a database that was restored before the read has had nothing to show behind that moment
+        reached = {self.staged.reached(window) for window in windows}
+        self._saw(witness for witness in state.lineage.witnesses() if witness.lsn in reached)
         self.check_reached(state, max(window.upto for window in windows))
         self.check_not_restored(state.lineage)
         return self.staged

@@ -145,7 +145,7 @@ def test_a_window_beside_whose_read_the_change_table_is_altered_is_read_again(wo
     loads = Loads(words, ("mirror", "history"), ("words",))
     loads.say(on_schema_change=EVOLVE)
     loads.load_all()
-    words.sql("UPDATE lab.words SET s = 7, t = '2024-03-01 10:00:00.654321' WHERE id < 4")
+    words.sql("UPDATE lab.words SET s = 7, t = '2024-03-01 10:00:00.653' WHERE id < 4")
     words.wait_captured()
     before = words.lake(NAME), words.lake(NAME, "history")
     read = CapturedTable.read

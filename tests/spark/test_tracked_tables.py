@@ -133,3 +133,24 @@ def test_version_zero_is_a_position(origin):
     found.sql("DELETE FROM lab.things WHERE id < 10")
     found.load(found.table(NAME))
     assert (found.reached(NAME), found.mirror(NAME, COLUMNS)) == (Version(1), found.source(NAME, COLUMNS))
+
+
+@pytest.mark.parametrize("how", ["truncated", "switched off and on"])
+def test_another_tracking_of_a_quiet_table_is_told_though_the_version_is_valid(origin, how):
+    found = tracked(origin, snapshots=True)
+    found.sql("UPDATE lab.things SET a = 2 WHERE id = 1")
+    found.load(found.table(NAME))
+    # nothing happened, which is no other tracking
+    assert found.load(found.table(NAME)).tables[0].error is None
+    before = found.mirror(NAME, COLUMNS)
+    if how == "truncated":
+        found.sql("TRUNCATE TABLE lab.things")
+    else:
+        found.sql("ALTER TABLE lab.things DISABLE CHANGE_TRACKING; DELETE FROM lab.things")
+        found.track(NAME)
+    table = found.table(NAME)
+    assert table.feed.min_valid_version == found.reached(NAME) == found.current()
+    (error,) = found.load(table).tables[0].errors
+    assert error.kind == "RestoredError"
+    assert "truncated, or Change Tracking switched off and on" in error.message
+    assert found.mirror(NAME, COLUMNS) == before

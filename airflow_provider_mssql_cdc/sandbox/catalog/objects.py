@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
@@ -90,8 +91,8 @@ def object_row(each: DbObject, schema_ids: dict[str, int]) -> list[Any]:
     """A row of sys.objects."""
     schema_id = schema_ids[each.schema]
     return [
-        each.name, each.object_id, None, schema_id, each.parent, each.type.ljust(2), each.type_desc, each.created,
-        each.modified, each.is_ms_shipped, False, False,
+        each.name, each.object_id, None, schema_id, each.parent, each.type.ljust(2), each.type_desc,
+        to_datetime(each.created), to_datetime(each.modified), each.is_ms_shipped, False, False,
     ]  # fmt: skip
 
 

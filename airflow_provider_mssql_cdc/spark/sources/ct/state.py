@@ -12,6 +12,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SchemaChangedError,
     SqlServerError,
 )
+from airflow_provider_mssql_cdc.core.lineage import TrackedSince, Witness
 from airflow_provider_mssql_cdc.core.position import Version
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
@@ -39,11 +40,19 @@ class TrackedState:
     :param current: of the database
     :param min_valid: the lowest version from which all changes of the table are there
     :param by_snapshots: whether a statement may read one moment (ALLOW_SNAPSHOT_ISOLATION)
+    :param since: what tells this tracking of the table from another one
+    :param time: by the server's clock
     """
 
     current: Version
     min_valid: Version
     by_snapshots: bool
+    since: TrackedSince
+    time: datetime.datetime
+
+    def witness(self, at: Version) -> Witness:
+        """What was seen of a version."""
+        return Witness(at, self.time, tracking=self.since)
 
 
 def read_state(jdbc: Jdbc, feed: TrackedTable) -> TrackedState:
@@ -55,14 +64,17 @@ def read_state(jdbc: Jdbc, feed: TrackedTable) -> TrackedState:
     rows = jdbc.rows(
         "SELECT CHANGE_TRACKING_CURRENT_VERSION() AS current_version,"
         " CHANGE_TRACKING_MIN_VALID_VERSION(t.object_id) AS min_valid, ct.begin_version,"
-        " CONVERT(varchar(23), t.create_date, 121) AS create_date,"
+        " CONVERT(varchar(23), t.create_date, 121) AS create_date, CONVERT(varchar(23), GETDATE(), 121) AS now,"
+        # 209: the side table of a tracked table (docs: sys.internal_tables)
+        " (SELECT MAX(i.object_id) FROM sys.internal_tables i"
+        " WHERE i.parent_id = t.object_id AND i.internal_type = 209) AS side,"
         " CAST(d.snapshot_isolation_state AS int) AS snapshots,"
         " CAST(DATABASEPROPERTYEX(DB_NAME(), N'Updateability') AS nvarchar(128)) AS updateability"
         " FROM sys.tables t CROSS JOIN sys.databases d"
         " LEFT JOIN sys.change_tracking_tables ct ON ct.object_id = t.object_id"
         f" WHERE t.object_id = {feed.object_id} AND d.name = DB_NAME()",
-        "current_version BIGINT, min_valid BIGINT, begin_version BIGINT, create_date STRING, snapshots INT,"
-        " updateability STRING",
+        "current_version BIGINT, min_valid BIGINT, begin_version BIGINT, create_date STRING, now STRING,"
+        " side INT, snapshots INT, updateability STRING",
     )
     name = str(feed.source)
     if rows and rows[0]["updateability"] != READ_WRITE:
@@ -99,7 +111,13 @@ def read_state(jdbc: Jdbc, feed: TrackedTable) -> TrackedState:
             table=name,
             advice="Run the task again.",
         )
-    return TrackedState(Version(row["current_version"]), Version(row["min_valid"]), row["snapshots"] == _ON)
+    return TrackedState(
+        Version(row["current_version"]),
+        Version(row["min_valid"]),
+        row["snapshots"] == _ON,
+        TrackedSince(begin, row["side"]),
+        datetime.datetime.fromisoformat(row["now"]),
+    )
 
 
 def check_columns(jdbc: Jdbc, table: TableSpec) -> None:

@@ -13,10 +13,9 @@ from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.copies import Hole
 from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, GapError
-from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.lineage import VersionHistory, Witness
 from airflow_provider_mssql_cdc.core.position import Position, Version, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import TableSpec
-from airflow_provider_mssql_cdc.core.version_history import VersionHistory
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, table_scan
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder
 from airflow_provider_mssql_cdc.spark.files import Parquet
@@ -58,11 +57,14 @@ class TrackedRows:
         assert isinstance(table.feed, TrackedTable)
         self._jdbc, self._table, self._feed, self._mappings = jdbc, table, table.feed, mappings
         self._connections, self._chunk_rows, self._salt = connections, chunk_rows, salt
+        self._proven: dict[Version, Witness] = {}
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the versions: one statement."""
         found = read_state(self._jdbc, self._feed)
-        return SourceState(found.min_valid, VersionHistory(found.current))
+        return SourceState(
+            found.min_valid, VersionHistory(found.current, tracking=found.since, seen=(*self._proven.values(),))
+        )
 
     def low(self, state: SourceState) -> Position:
         """The newest version."""
@@ -92,10 +94,12 @@ class TrackedRows:
         if is_gap(after, found.min_valid):
             advice = "They went while it was read: run the task again."
             raise GapError(str(self._table.name), after, found.min_valid, advice=advice)
-        if not before.by_snapshots or found.newest is None:
-            return found, before.current
-        # behind the newest of its rows the moment that was read shows no change of this table
-        return found, max(before.current, found.newest)
+        reached = before.current
+        if before.by_snapshots and found.newest is not None:
+            # behind the newest of its rows the moment that was read shows no change of this table
+            reached = max(reached, found.newest)
+        self._proven[reached] = before.witness(reached)
+        return found, reached
 
     def _by(self, state: TrackedState) -> Jdbc:
         return self._jdbc.by_snapshots() if state.by_snapshots else self._jdbc
@@ -117,7 +121,7 @@ class TrackedRows:
         check_columns(self._jdbc, self._table)
         window = Window(low, high)
         events = StagedChanges({window: changes}, {window: high})
-        return Copy("", files, low, high, files.rows().count(), events, ())
+        return Copy("", files, low, high, files.rows().count(), events, (self._proven[high],))
 
     def read_again(self, keys: DataFrame) -> Copy:
         """Never asked for: rows come whole, by a key that the server enforces."""

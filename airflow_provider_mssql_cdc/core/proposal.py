@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,12 +186,15 @@ def _age(instance: CaptureInstance) -> tuple[datetime.datetime, int]:
     return instance.create_date, instance.object_id
 
 
-def new_instance(feeds: Sequence[Feed], feed: Feed, wanted: tuple[str, ...]) -> NewInstance | None:
+def new_instance(
+    feeds: Sequence[Feed], feed: Feed, wanted: tuple[str, ...], taken: Callable[[], Collection[str]] = tuple
+) -> NewInstance | None:
     """The instance that has the columns which sinks are to get and no instance has; None where there are none.
 
     :param feeds: the table's
     :param feed: that is read
     :param wanted: columns that sinks would get by it
+    :param taken: the names that other tables' instances have, or are to get: a database has each name once
     """
     # where a newer one has them, the load goes over to it by itself
     captured = {column.name for each in feeds for column in each.columns if not column.dropped}
@@ -201,10 +205,11 @@ def new_instance(feeds: Sequence[Feed], feed: Feed, wanted: tuple[str, ...]) -> 
     found = NewInstance(feed, None, columns, wanted, tuple(each.name for each in feeds if each is not feed))
     if len(feeds) >= _MOST_INSTANCES:
         return found
-    return dataclasses.replace(found, name=_free_name(feed, {each.name.casefold() for each in feeds}))
+    names = {name.casefold() for name in (*(each.name for each in feeds), *taken())}
+    return dataclasses.replace(found, name=_free_name(feed, names))
 
 
 def _free_name(feed: Feed, taken: set[str]) -> str:
     stem = f"{feed.source.schema}_{feed.source.table}"
-    names = (f"{stem[: _LONGEST_NAME - len(suffix)]}{suffix}" for suffix in (f"__mc{n}" for n in range(2, 5)))
+    names = (f"{stem[: _LONGEST_NAME - len(suffix)]}{suffix}" for suffix in (f"__mc{n}" for n in itertools.count(2)))
     return next(name for name in names if name.casefold() not in taken)

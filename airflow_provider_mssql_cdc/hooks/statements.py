@@ -119,6 +119,8 @@ NAME_OF = f"{NAMES} AND t.object_id = %s"
 
 INSTANCE_OF = "SELECT TOP 1 ct.object_id FROM cdc.change_tables AS ct WHERE ct.source_object_id = %s"
 
+INSTANCE_NAMES = "SELECT capture_instance FROM cdc.change_tables"
+
 ROW_COUNTS = """
 SELECT p.object_id, SUM(p.rows) FROM sys.partitions AS p
 WHERE p.object_id IN %s AND p.index_id IN (0, 1) GROUP BY p.object_id"""

@@ -47,7 +47,8 @@ def ask_for_instance(name: TableName, candidate: Candidate, plan: RunPlan, check
     sinks = [sink for shape, sink in loaded.items() if shape in adding.options.shapes]
     told = candidate.feed, candidate.schema, adding, plan.hides, sinks, plan.kept
     wanted, why = to_capture(name, *told, check=check)
-    new = new_instance(plan.feeds[name], candidate.feed, wanted)
+    others = (each.name for each in plan.new_instances.values() if each.name is not None)
+    new = new_instance(plan.feeds[name], candidate.feed, wanted, lambda: [*plan.instance_names(), *others])
     if new is None:
         return None
     if why is not None:

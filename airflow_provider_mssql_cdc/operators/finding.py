@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -81,6 +82,7 @@ class RunPlan:
     :param missing: named tables that are not there, or cannot be seen; they are among the failures
     :param found_again: tables whose checkpoints say nothing but that they were not there, and that now are
     :param kept: schemas by their hash
+    :param instance_names: asks for the names of all capture instances of the database
     :param max_idle: for so long a sink that failed for good is left alone
     :param requests: what people ask of the copies of tables
     :param began: ``time.monotonic`` before anything was read
@@ -123,6 +125,7 @@ class RunPlan:
     missing: set[TableName] = field(default_factory=set)
     found_again: list[TableName] = field(default_factory=list)
     kept: KeptSchemas = unknown_schema
+    instance_names: Callable[[], Sequence[str]] = tuple
     max_idle: datetime.timedelta = LONGEST_IDLE
     small: bool = False
     requests: dict[TableName, CopyRequest] = field(default_factory=dict)
@@ -204,6 +207,7 @@ def look(
         retention=None if minutes is None else datetime.timedelta(minutes=minutes),
         recovery_fork=survey.status.recovery_fork_guid,
         kept=SchemaStore(store.variables).find,
+        instance_names=functools.cache(hook.instance_names),
         failures=failures,
         began=began,
         server_time=survey.status.server_time,

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged, from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
-from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.lineage import TrackedSince, Witness
 from airflow_provider_mssql_cdc.core.marker import (
     FeedSpan,
     MappedColumn,
@@ -321,12 +321,15 @@ def test_a_witness_of_another_kind_of_position_reads_back(monkeypatch):
     monkeypatch.setitem(KINDS, Counted.KIND, Counted)
     marker = dataclasses.replace(MARKER, position=Counted(42), witness=Witness(Counted(42), CREATED))
     assert from_data(Marker, to_data(marker)) == marker
+    since = dataclasses.replace(MARKER, witness=Witness(lsn(3), CREATED, tracking=TrackedSince(7, 11)))
+    assert from_data(Marker, to_data(since)) == since
     # an LSN is the text that it has been from the beginning
     assert to_data(dataclasses.replace(MARKER, witness=Witness(lsn(3), CREATED)))["witness"] == {
         "kind": "lsn",
         "lsn": str(lsn(3)),
         "time": CREATED.isoformat(),
         "recovery_fork": None,
+        "tracking": None,
     }
 
 

@@ -286,11 +286,15 @@ def test_rights_on_a_column_that_is_gone_are_told(group: Group) -> None:
 def test_of_another_tables_instance_of_that_name_nobody_gets_rights(group: Group) -> None:
     group.source.sql("CREATE TABLE dbo.other (id int NOT NULL PRIMARY KEY)")
     group.source.sql("EXEC sys.sp_cdc_enable_table N'dbo', N'other', N'dbo_a__mc2', @role_name = NULL")
-    with pytest.raises(pymssql.Error, match="dbo_a__mc2"):
-        group.source.sql(plan_of(group, PROPOSE).new_instances[A].statement("stranger"))
-    (said,) = evolve(group)
-    assert said.startswith("dbo.a: capture instance dbo_a__mc2 with note is not made, since others have made one")
+    proposed = plan_of(group, PROPOSE).new_instances[A]
+    assert proposed.name == "dbo_a__mc3"
+    # it was free as the statement was printed
+    group.source.sql("EXEC sys.sp_cdc_enable_table N'dbo', N'other', N'dbo_a__mc3', @role_name = NULL")
+    with pytest.raises(pymssql.Error, match="dbo_a__mc3"):
+        group.source.sql(proposed.statement("stranger"))
     assert rights(group) == []
+    (said,) = evolve(group)
+    assert said.startswith("dbo.a: capture instance dbo_a__mc4 was made with note")
 
 
 @pytest.mark.usefixtures("readers")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
 from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.entry_values import AUTO, CDC, CT
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, ParameterError, unnamed
 from airflow_provider_mssql_cdc.core.patterns import matches, parse_name
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.operators.finding import RunPlan
     from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 
+_OFF = {
+    CDC: "change data capture is off",
+    CT: "Change Tracking is off",
+    AUTO: "neither change data capture nor Change Tracking is on",
+}
 _OF_TABLES = ("tables", "exclude", "target")
 
 
@@ -127,7 +133,7 @@ def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
         said[waiting.name] = [f"waits: {waiting.reason}", *failing]
     for name in plan.skipped:
         then = "a run enables it" if enables else "left out"
-        said[name] = [f"change data capture is off: {then}"]
+        said[name] = [f"{_OFF[plan.options[name].source]}: {then if plan.options[name].source != AUTO else 'left out'}"]
     for name, candidate in plan.candidates.items():
         said[name] += [f"{shape} fails: {unnamed(error, name)}" for shape, error in candidate.failed.items()]
     for name, turn in plan.turns.items():

@@ -40,7 +40,12 @@ DROPPED_COLUMNS = (KEEP, DROP)
 """What becomes of a target's column that the source table has dropped: what was loaded stays, or the target drops it,
 too."""
 
+CDC, CT, AUTO = "cdc", "ct", "auto"
+SOURCES = (CDC, CT, AUTO)
+"""By what a table is read: change data capture, Change Tracking, or whichever of them it has."""
+
 CHOICES = {
+    "source": SOURCES,
     "on_gap": ON_GAP,
     "on_schema_change": ON_SCHEMA_CHANGE,
     "fill": FILL,

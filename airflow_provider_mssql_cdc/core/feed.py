@@ -96,6 +96,15 @@ class Feed:
         return f"{self.WORD} {self.name}"
 
 
+def is_captured(feeds: Iterable[Sequence[Feed]]) -> bool:
+    """Whether a capture brings the changes of some tables; nobody knows of none.
+
+    :param feeds: of each table
+    """
+    found = [group[0].CAN.captured for group in feeds]
+    return not found or any(found)
+
+
 def refused_shapes(
     feed: Feed | type[Feed],
     shapes: Iterable[str],

@@ -86,7 +86,7 @@ def check_kind(name: TableName, feeds: Sequence[Feed], checkpoint: Checkpoint | 
                 f"its {shape} was loaded up to {sink.position.KIND} {sink.position.text}, and {feeds[0]} has none of "
                 "that kind.",
                 table=str(name),
-                advice=RESET_ADVICE,
+                advice=f"Let source name what it was read by until now. {RESET_ADVICE}",
             )
 
 

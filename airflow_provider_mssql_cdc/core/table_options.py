@@ -14,6 +14,7 @@ from typing import Any, Required, TypedDict
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, WIDE, HistoryOptions
 from airflow_provider_mssql_cdc.core.entry_values import (
     ASK,
+    CDC,
     CHANGED,
     COPY,
     EVOLVE,
@@ -80,6 +81,7 @@ class TableEntry(TypedDict, total=False):
     propose_timeout: float | datetime.timedelta | None
     allow_masked: bool
     initial: str | datetime.datetime
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ class TableOptions:
     :param incompatible_types: one of ``INCOMPATIBLE_TYPES``
     :param dropped_columns: one of ``DROPPED_COLUMNS``
     :param propose_timeout: how long people have to make a capture instance that is proposed; None for ever
+    :param source: one of ``SOURCES``
     """
 
     target: Target
@@ -157,6 +160,7 @@ class TableOptions:
     widen_list: bool = False
     incompatible_types: str = FAIL
     dropped_columns: str = KEEP
+    source: str = CDC
 
     def target_tables(self, source: TableName) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The tables that loads of a source table make, or may make: what each holds, and its name."""
@@ -331,7 +335,7 @@ def watched(tables: Any) -> Any:
     if isinstance(tables, str) or not isinstance(tables, Iterable):
         return tables
     return [
-        {name: each[name] for name in each if name not in READ or name in ("shapes", "table_name")}
+        {name: each[name] for name in each if name not in READ or name in ("shapes", "table_name", "source")}
         if isinstance(each, Mapping)
         else each
         for each in tables

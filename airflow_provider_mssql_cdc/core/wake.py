@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState, Failure, position_of
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.copy_wanted import STOP
+from airflow_provider_mssql_cdc.core.entry_values import AUTO, CDC, CT
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import feed_to_read, has_begun
 from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
@@ -33,7 +34,9 @@ class Reason(enum.Enum):
     ASKED = "a person asks something of its copy"
     MISSING = "it is named, and does not exist or cannot be seen"
     DISABLED = "change data capture is off for it, or its capture instance cannot be seen"
+    UNTRACKED = "Change Tracking is off for it, or cannot be seen"
     NOT_ENABLED = "change data capture is off and is to be enabled"
+    NOT_YET_TRACKED = "Change Tracking is off and is to be enabled"
     INSTANCE_GONE = "its capture instance was replaced"
     PURGED = "changes were purged before they were loaded"
     OTHER_LINEAGE = "its position is not of this log lineage"
@@ -75,6 +78,7 @@ class Watched:
     :param missing: it is named, and is not there or cannot be seen
     :param shapes: those that are loaded; one without a state is to be loaded for the first time
     :param request: what a person asks of its copy
+    :param source: by which it is to be read, one of ``SOURCES``
     """
 
     name: TableName
@@ -84,6 +88,7 @@ class Watched:
     missing: bool = False
     shapes: tuple[str, ...] = (MIRROR,)
     request: CopyRequest | None = None
+    source: str = CDC
 
     @property
     def sound(self) -> tuple[str, ...]:
@@ -246,8 +251,7 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
     if table.missing:
         return Call(Reason.MISSING)
     if feed is None:
-        off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
-        return off.get(rules.on_disabled)
+        return _call_of_disabled(table.source, rules.on_disabled)
     probe, position = seen.of(feed), table.position
     if table.reads_rows and _has_begun(feed, probe):
         updated_at = table.checkpoint.updated_at if table.checkpoint is not None else None
@@ -274,6 +278,15 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
         return Call(Reason.PURGED)
     newest = probe.newest.get(feed.name)
     return Call(Reason.EVENTS, newest) if newest is not None and newest > position else None
+
+
+def _call_of_disabled(source: str, on_disabled: str) -> Call | None:
+    if on_disabled == "skip":
+        return None
+    # which of two is to be switched on nobody says
+    if on_disabled == "enable" and source != AUTO:
+        return Call(Reason.NOT_YET_TRACKED if source == CT else Reason.NOT_ENABLED)
+    return Call(Reason.UNTRACKED if source == CT else Reason.DISABLED)
 
 
 def _waits_for_capture(checkpoint: Checkpoint, probe: Probe) -> bool:
@@ -315,9 +328,9 @@ def _call_of_failed(
         return None
     if feed is not None and not _has_begun(feed, probe) and not _has_lost_its_start(table, feed, probe):
         return None
-    to_enable = feed is None and rules.on_disabled == "enable" and not table.missing
+    to_enable = feed is None and rules.on_disabled == "enable" and table.source != AUTO and not table.missing
     if to_enable and any(_ENABLING_MENDS in failure.reason for failure in table.failures):
-        return Call(Reason.NOT_ENABLED, failed_at=failed.time)
+        return Call(Reason.NOT_YET_TRACKED if table.source == CT else Reason.NOT_ENABLED, failed_at=failed.time)
     if (feed is not None or to_enable) and failed.is_of_another(fingerprint(table.feeds)):
         return Call(Reason.REPAIRED, failed_at=failed.time)
     # A failure that the run itself left, or another one meanwhile, was tried: else one run would follow the other.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, readable_from
+from airflow_provider_mssql_cdc.core.source_choice import may_read
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, SELECT_DENIED
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -187,6 +189,22 @@ class CdcSource:
     def has_at_most(self, after: Mapping[str, Position], upto: Position, rows: int) -> bool:
         """Whether the change tables have at most so many rows: one statement, which counts no further."""
         return self.hook.count_rows({name: Lsn.of(at) for name, at in after.items()}, Lsn.of(upto), rows) <= rows
+
+
+def discover(
+    sources: Sequence[ChangeSource], survey: Survey, named: Mapping[TableName, str]
+) -> dict[TableName, list[Sequence[Feed]]]:
+    """The feeds of each table that has some, by source, in the order of these.
+
+    :param named: the source of each table, one of ``SOURCES``
+    """
+    found: dict[TableName, list[Sequence[Feed]]] = {}
+    for source in sources:
+        tables = tuple(table for table in survey.matches.tables if may_read(named[table.name], source.kind))
+        mine = dataclasses.replace(survey, matches=dataclasses.replace(survey.matches, tables=tables))
+        for name, feeds in source.discover(mine).items():
+            found.setdefault(name, []).append(feeds)
+    return found
 
 
 def limited(

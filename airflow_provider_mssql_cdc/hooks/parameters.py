@@ -21,6 +21,7 @@ LOAD_ONLY = frozenset(
         "changes",
         "history_form",
         "operations",
+        "ct_retention",
         "on_gap",
         "on_schema_change",
         "fill",

@@ -192,10 +192,11 @@ class ReadingHook(ConnectedHook):
                 found.setdefault((name.schema.casefold(), name.table.casefold()), name)
         return tuple(found.values())
 
-    def protection(self, tables: Collection[int]) -> Protection:
+    def protection(self, tables: Collection[int], *, captured: bool = True) -> Protection:
         """Masks and policies between the login and what tables hold: two statements, more where columns are masked.
 
-        :param tables: object ids of source tables, in a database with CDC on
+        :param tables: object ids of source tables
+        :param captured: whether CDC is on for the database, so that there may be change tables
         """
         ids = tuple(sorted(tables))
         if not ids:
@@ -204,7 +205,8 @@ class ReadingHook(ConnectedHook):
         masked: dict[int, dict[str, None]] = defaultdict(dict)
         filtered: dict[int, dict[str, None]] = defaultdict(dict)
         columns = []
-        for kind, table, schema, name, of in self.query(statements.PROTECTED, (ids, ids, ids)):
+        asked = (statements.PROTECTED, (ids,) * 3) if captured else (statements.PROTECTED_TABLES, (ids,) * 2)
+        for kind, table, schema, name, of in self.query(*asked):
             if kind == statements.FILTERED:
                 filtered[table][of] = None
             elif not unmask:

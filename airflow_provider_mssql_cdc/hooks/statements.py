@@ -85,22 +85,28 @@ SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'UNMASK'),
 MASKED, FILTERED = range(2)
 """What a row of ``PROTECTED`` says: a masked column of a table or a change table, or a policy that filters rows."""
 
-PROTECTED = f"""
+_MASKED_TABLES = f"""
 SELECT {MASKED}, t.object_id, s.name, t.name, c.name
 FROM sys.tables AS t
 JOIN sys.schemas AS s ON s.schema_id = t.schema_id
 JOIN sys.columns AS c ON c.object_id = t.object_id
 WHERE t.object_id IN %s AND c.is_masked = 1
-UNION ALL
+UNION ALL"""
+_MASKED_CHANGE_TABLES = f"""
 SELECT {MASKED}, ct.source_object_id, N'cdc', ct.capture_instance + N'_CT', c.name
 FROM cdc.change_tables AS ct
 JOIN sys.columns AS c ON c.object_id = ct.object_id
 WHERE ct.source_object_id IN %s AND c.is_masked = 1
-UNION ALL
+UNION ALL"""
+_FILTERED = f"""
 SELECT {FILTERED}, pr.target_object_id, NULL, NULL, p.name
 FROM sys.security_predicates AS pr
 JOIN sys.security_policies AS p ON p.object_id = pr.object_id
 WHERE pr.target_object_id IN %s AND pr.predicate_type = 0 AND p.is_enabled = 1"""
+
+PROTECTED = _MASKED_TABLES + _MASKED_CHANGE_TABLES + _FILTERED
+PROTECTED_TABLES = _MASKED_TABLES + _FILTERED
+"""The same where CDC is off: there is no schema cdc."""
 
 
 def may_unmask(columns: int) -> str:
@@ -117,7 +123,9 @@ WHERE t.is_ms_shipped = 0 AND s.name <> N'cdc'"""
 
 NAME_OF = f"{NAMES} AND t.object_id = %s"
 
-INSTANCE_OF = "SELECT TOP 1 ct.object_id FROM cdc.change_tables AS ct WHERE ct.source_object_id = %s"
+INSTANCE_OF = """
+IF EXISTS (SELECT 1 FROM sys.databases WHERE name = DB_NAME() AND is_cdc_enabled = 1)
+  SELECT TOP 1 ct.object_id FROM cdc.change_tables AS ct WHERE ct.source_object_id = %s"""
 
 INSTANCE_NAMES = "SELECT capture_instance FROM cdc.change_tables"
 

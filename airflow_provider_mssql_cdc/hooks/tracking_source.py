@@ -96,10 +96,13 @@ class TrackingSource:
         """Track changes of tables, and of the database where it does not; why that failed, by table.
 
         :param retention: for how long the database keeps changes, where it is switched on
-        :raises CdcPermissionError: for a login that may not alter the database
         """
-        self.hook.enable_database(retention=retention)
         failed: dict[TableName, MsSqlCdcError] = {}
+        try:
+            self.hook.enable_database(retention=retention)
+        except CdcPermissionError as error:
+            # it may be on by now
+            return dict.fromkeys(tables, error)
         for table in tables:
             log.info("enabling Change Tracking for %s", table)
             try:

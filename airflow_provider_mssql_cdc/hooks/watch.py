@@ -7,6 +7,7 @@ import datetime
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,21 +15,24 @@ from airflow_provider_mssql_cdc.core.checkpoint import Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequests
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
+from airflow_provider_mssql_cdc.core.entry_values import CDC, CT, SOURCES
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CheckpointError,
+    FeedError,
     MsSqlCdcError,
     NewerCheckpointError,
     ParameterError,
     SqlServerError,
     unnamed,
 )
-from airflow_provider_mssql_cdc.core.feed import Feed
+from airflow_provider_mssql_cdc.core.feed import Feed, is_captured
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.patterns import matches
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.resting import default_max_idle, without_absence
 from airflow_provider_mssql_cdc.core.shapes import check_shapes
+from airflow_provider_mssql_cdc.core.source_choice import feeds_to_read
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import Entry, TableOptions, deciding, read_entries, watched
 from airflow_provider_mssql_cdc.core.target import Target, check_template
@@ -40,7 +44,7 @@ from airflow_provider_mssql_cdc.core.wake import (
     decide,
     positions_to_probe,
 )
-from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
+from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource, discover
 from airflow_provider_mssql_cdc.hooks.lag_watch import LagWatch
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import excluded, lag_allowed
@@ -90,6 +94,7 @@ class WatchRequest:
         max_idle: float | None,
         max_lag: float,
         on_lag: str,
+        source: str = CDC,
         asked: bool = False,
     ) -> WatchRequest:
         """The request that these parameters of a sensor or trigger make.
@@ -99,6 +104,8 @@ class WatchRequest:
         :raises ParameterError: if one of them has no meaning
         """
         check_template(table_name)
+        if source not in SOURCES:
+            raise ParameterError(f"source={source!r}: expected one of {', '.join(SOURCES)}")
         if on_disabled not in ON_DISABLED:
             raise ParameterError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
         if max_idle is not None and max_idle <= 0:
@@ -107,7 +114,7 @@ class WatchRequest:
             connection=mssql_conn_id,
             entries=read_entries(watched(tables), salted=True),
             exclude=excluded(exclude),
-            defaults=TableOptions(Target.parse(target), check_shapes(shapes), table_name),
+            defaults=TableOptions(Target.parse(target), check_shapes(shapes), table_name, source=source),
             on_disabled=on_disabled,
             max_idle=None if max_idle is None else datetime.timedelta(seconds=max_idle),
             max_lag=lag_allowed(max_lag, on_lag),
@@ -179,8 +186,9 @@ class Watch:
 
     @property
     def enabled(self) -> bool:
-        """Whether CDC is on for the database."""
-        return self._status is not None and self._status.cdc_enabled
+        """Whether CDC is on for the database, and some table may be read by it."""
+        asked = any(options.source != CT for options in self._options.values())
+        return asked and self._status is not None and self._status.cdc_enabled
 
     @property
     def kinds(self) -> set[str]:
@@ -226,30 +234,27 @@ class Watch:
     def _look_at_everything(self, hook: MsSqlCdcHook, sources: Sequence[ChangeSource], now: datetime.datetime) -> None:
         survey = hook.survey(self.request.patterns, self.request.exclude)
         self._status = status = survey.status
-        if not status.cdc_enabled and self.request.on_disabled != "enable":
+        by = survey.matches.by
+        options = {table.name: self.request.options(table.name, by[table.name]) for table in survey.matches.tables}
+        named = {name: each.source for name, each in options.items()}
+        feeds = discover(sources, survey, named)
+        may_go_on = status.cdc_enabled or feeds or {*named.values()} != {CDC}
+        if not may_go_on and self.request.on_disabled != "enable":
             # what they were read by is gone, and cannot be looked at
             self._tables = []
             raise CdcDisabledError(
                 f"change data capture is off in database {status.name}.",
                 advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
             )
-        feeds: dict[TableName, Sequence[Feed]] = {}
-        for source in reversed(sources):
-            feeds.update(source.discover(survey))
+        self._options = {}
         self._tables = [
-            *(
-                self._watched(
-                    table.name,
-                    tuple(feeds.get(table.name, ())),
-                    self.request.options(table.name, survey.matches.by[table.name]),
-                )
-                for table in survey.matches.tables
-            ),
-            *(self._watched(name, (), self.request.options(name), missing=True) for name in survey.missing),
+            *(self._watched(name, feeds.get(name, []), each) for name, each in options.items()),
+            *(self._watched(name, [], self.request.options(name), missing=True) for name in survey.missing),
         ]
         self._mention_failed()
         self._mention_untracked(status)
-        self.lag.look(hook, status, now)
+        if is_captured(table.feeds for table in self._tables if table.feeds):
+            self.lag.look(hook, status, now)
 
     def judge(self, seen: Seen, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
         """The wake that is due. What seems to call for one is judged by checkpoints that are read anew.
@@ -266,10 +271,17 @@ class Watch:
             return decide(self._tables, seen, self.rules, now=now, waiting_since=waiting_since)
 
     def _watched(
-        self, name: TableName, feeds: tuple[Feed, ...], options: TableOptions, *, missing: bool = False
+        self, name: TableName, found: Sequence[Sequence[Feed]], options: TableOptions, *, missing: bool = False
     ) -> Watched:
+        """:param found: its feeds by source, the preferred one first"""
         self._options[name] = options
-        return self._with_checkpoint(Watched(name, feeds, None, missing=missing, shapes=options.shapes))
+        watched = Watched(name, (), None, missing=missing, shapes=options.shapes, source=options.source)
+        watched = self._with_checkpoint(watched)
+        feeds: Sequence[Feed] = found[0] if found else ()
+        # of one whose feeds of before are gone the load says so
+        with suppress(FeedError):
+            feeds = feeds_to_read(name, found, options.source, watched.checkpoint) if found else ()
+        return dataclasses.replace(watched, feeds=tuple(feeds))
 
     def _with_checkpoint(self, table: Watched) -> Watched:
         """The table with its checkpoint read anew."""
@@ -313,8 +325,9 @@ class Watch:
         for table in self._tables:
             if not table.feeds and not table.missing and self._is_news(str(table.name)):
                 log.warning(
-                    "%s has no capture instance that %s can see (on_disabled=%s)",
+                    "%s %s that %s can see (on_disabled=%s)",
                     table.name,
+                    {CDC: "has no capture instance", CT: "has no Change Tracking"}.get(table.source, "has neither"),
                     status.user,
                     self.request.on_disabled,
                 )

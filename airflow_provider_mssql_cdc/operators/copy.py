@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Identity
 from airflow_provider_mssql_cdc.core.copy_asking import ACTIONS, START, CopyAsking
 from airflow_provider_mssql_cdc.core.exceptions import CopyAskedError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
+from airflow_provider_mssql_cdc.core.position import Version
 from airflow_provider_mssql_cdc.core.shapes import HISTORY
 from airflow_provider_mssql_cdc.core.table_options import TableEntry, is_said
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
@@ -166,17 +167,19 @@ class MsSqlCdcCopyOperator(BaseOperator):
         if survey.missing:
             names = ", ".join(str(each) for each in survey.missing)
             raise CopyAskedError(f"{names}: there is no such table, or the login does not see it.")
-        if not survey.status.cdc_enabled:
-            raise CopyAskedError(
-                f"change data capture is off for {survey.status.name}: no load can copy beside changes."
-            )
         found = identities_of(
             survey,
             None,
             lambda name, numbers: request.of_table(survey.status.name, name, numbers),
             f"task {self.task_id}",
         )
-        unknown = [each for each in found if asking.standing(each).checkpoint is None]
+        known = {each: asking.standing(each).checkpoint for each in found}
+        sinks = [sink for checkpoint in known.values() if checkpoint for sink in checkpoint.loaded.values()]
+        if not survey.status.cdc_enabled and not any(isinstance(sink.position, Version) for sink in sinks):
+            raise CopyAskedError(
+                f"change data capture is off for {survey.status.name}: no load can copy beside changes."
+            )
+        unknown = [each for each, checkpoint in known.items() if checkpoint is None]
         if unknown:
             raise CopyAskedError(
                 f"no load has {', '.join(map(str, unknown))} by connection {self.mssql_conn_id}.",

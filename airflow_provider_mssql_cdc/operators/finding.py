@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyRequests
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, SourceTable, Survey
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus
+from airflow_provider_mssql_cdc.core.entry_values import CDC
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CdcPermissionError,
     CheckpointError,
     CopyAskedError,
+    FeedError,
     MaskedError,
     MsSqlCdcError,
     ParameterError,
@@ -43,15 +45,16 @@ from airflow_provider_mssql_cdc.core.schema_sight import SchemaEvent, Sight
 from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import TableSteps
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, literal, quote
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
 from airflow_provider_mssql_cdc.core.waiting import of_source
-from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
+from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource, discover
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.absent import not_there, renamed, renamed_of_all
 from airflow_provider_mssql_cdc.operators.given_up import GivenUp, given_up
 from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.operators.sourcing import enable, settled, sources_named, without_feed
 
 log = logging.getLogger(__name__)
 
@@ -187,14 +190,16 @@ def look(
         survey = hook.survey(request.patterns, request.exclude)
     except TableNotFoundError as error:
         raise renamed_of_all(hook, store, request) or error from None
-    feeds = discover(sources, survey)
+    named = sources_named(request, survey)
+    feeds = discover(sources, survey, named)
     failures: dict[TableName, MsSqlCdcError] = {}
     if request.on_disabled == "enable":
-        if (failed := _enable(hook, survey, feeds)) is not None:
+        if (failed := enable(hook, survey, feeds, named, sources, request)) is not None:
             failures = failed
             survey = hook.survey(request.patterns, request.exclude)
-            feeds = discover(sources, survey)
-    elif not survey.status.cdc_enabled and not feeds:
+            named = sources_named(request, survey)
+            feeds = discover(sources, survey, named)
+    elif not survey.status.cdc_enabled and not feeds and {*named.values()} == {CDC}:
         raise CdcDisabledError(
             f"change data capture is off in database {survey.status.name}.",
             advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
@@ -230,18 +235,19 @@ def look(
     check_names(((name, what), parts) for name in tables for what, parts in plan.options[name].target_tables(name))
     for table in survey.matches.tables:
         if table.name in feeds:
-            plan.feeds[table.name] = feeds[table.name]
+            plan.feeds[table.name] = feeds[table.name][0]
         elif request.on_disabled == "skip":
             plan.skipped.append(table.name)
         else:
-            plan.failures.setdefault(table.name, _not_tracked(table, survey.status))
+            plan.failures.setdefault(table.name, without_feed(table, survey.status, named[table.name]))
         if table.name not in plan.skipped:
             try:
                 check_name(plan.options[table.name].table_name, table.name)
             except TargetError as error:
                 plan.failures[table.name] = error
     plan.user = survey.status.user
-    plan.protection = hook.protection({i.source_object_id for group in plan.feeds.values() for i in group})
+    ids = {feed.source_object_id for group in plan.feeds.values() for feed in group}
+    plan.protection = hook.protection(ids, captured=survey.status.cdc_enabled)
     if not plan.protection.known:
         log.info(
             "%s has no VIEW DEFINITION in %s, so whether row-level security hides rows from it cannot be known",
@@ -249,6 +255,7 @@ def look(
             plan.database,
         )
     read_checkpoints(plan, [*tables, *survey.missing], store)
+    _settle(plan, feeds, request)
     for name in survey.missing:
         plan.failures[name] = renamed(hook, name, plan.checkpoints.get(name)) or plan.failures[name]
     plan.missing = set(survey.missing)
@@ -271,6 +278,15 @@ def look(
         plan,
         {name: group for name, group in plan.feeds.items() if name not in plan.failures and plan.turns[name].shapes},
     )
+
+
+def _settle(plan: RunPlan, found: Mapping[TableName, Sequence[Sequence[Feed]]], request: Request) -> None:
+    """Settle by what each table is read, which its checkpoint says."""
+    for name in plan.feeds.keys() & plan.checkpoints.keys():
+        try:
+            plan.feeds[name] = settled(name, found[name], plan.options[name], plan.checkpoints[name], request)
+        except FeedError as error:
+            plan.failures.setdefault(name, error)
 
 
 def _give_up_copies(
@@ -300,29 +316,6 @@ def read_checkpoints(plan: RunPlan, tables: Iterable[TableName], store: Checkpoi
             plan.failures[name] = error
 
 
-def discover(sources: Sequence[ChangeSource], survey: Survey) -> dict[TableName, Sequence[Feed]]:
-    """What each table is read by: of two sources that have feeds of it, by those of the first one."""
-    return {name: feeds for source in reversed(sources) for name, feeds in source.discover(survey).items()}
-
-
-def _enable(
-    hook: MsSqlCdcHook, survey: Survey, feeds: Mapping[TableName, Sequence[Feed]]
-) -> dict[TableName, MsSqlCdcError] | None:
-    """Enable change data capture for the tables without a feed; why that failed, None where there is none."""
-    untracked = [table.name for table in survey.matches.tables if not table.tracked and table.name not in feeds]
-    if not untracked:
-        return None
-    hook.enable_database()
-    failures: dict[TableName, MsSqlCdcError] = {}
-    for name in untracked:
-        log.info("enabling change data capture for %s", name)
-        try:
-            hook.enable_table(name)
-        except MsSqlCdcError as error:
-            failures[name] = error
-    return failures
-
-
 def _find_again(plan: RunPlan, tables: Collection[TableName], store: CheckpointStore, request: Request) -> None:
     """Note the checkpoints that say nothing but that a table was not there, and that now is, under this spelling or
     that of the database."""
@@ -343,23 +336,6 @@ def _find_again(plan: RunPlan, tables: Collection[TableName], store: CheckpointS
                 plan.checkpoints[name] = None
 
 
-def _not_tracked(table: SourceTable, status: DatabaseStatus) -> CdcDisabledError:
-    if table.tracked:
-        return CdcDisabledError(
-            f"{status.user!r} sees none of its capture instances.",
-            table=str(table.name),
-            advice=f"GRANT SELECT ON SCHEMA::[cdc] TO {quote(status.user)}; lets it see them and their change tables; "
-            'on_disabled="skip" leaves the table out.',
-        )
-    return CdcDisabledError(
-        "change data capture is off for this table.",
-        table=str(table.name),
-        advice=f"EXEC sys.sp_cdc_enable_table @source_schema = {literal(table.name.schema)}, "
-        f"@source_name = {literal(table.name.table)}, @role_name = NULL switches it on; "
-        'on_disabled="enable" does that, on_disabled="skip" leaves the table out.',
-    )
-
-
 def plan_of_running_job(
     hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec, sources: Sequence[ChangeSource]
 ) -> RunPlan:
@@ -375,13 +351,22 @@ def plan_of_running_job(
         options={name: request.options(name) for name in names},
     )
     try:
-        plan.lag = hook.lag(hook.database_status(), request.max_lag)
+        if any(table.feed.CAN.captured for table in spec.tables):
+            plan.lag = hook.lag(hook.database_status(), request.max_lag)
         survey = hook.survey(request.patterns, request.exclude)
         for name in survey.matches.by.keys() & set(names):
             # of entries that have changed since and do not go together any more the server says nothing
             with suppress(ParameterError):
                 plan.options[name] = request.deciding(name, survey.matches.by[name])
-        plan.feeds.update({name: group for name, group in discover(sources, survey).items() if name in names})
+        found = discover(sources, survey, sources_named(request, survey))
+        plan.feeds.update(
+            {
+                table.name: group
+                for table in spec.tables
+                for group in found.get(table.name, ())
+                if isinstance(group[0], type(table.feed))
+            }
+        )
     except MsSqlCdcError as error:
         if not (error.permanent or isinstance(error, CdcPermissionError)):
             raise

@@ -33,7 +33,6 @@ def see_gone(
     """
     if plan.upto is None or plan.server_time is None:
         return
-    newest = plan.upto.positions[0]
     for name in {*before, *plan.missing} - (plan.options.keys() - plan.missing):
         stored = plan.checkpoints.get(name)
         if name not in plan.missing:
@@ -51,7 +50,9 @@ def see_gone(
         seen = stored.seen_schema
         if seen is None or seen.source_object_id is None or not stored.loaded or _is_told(stored):
             continue
-        if hook.is_dropped(seen.source_object_id):
+        # as a tracked table it has another kind of positions than others of the run may have
+        newest = plan.upto.of(type(next(iter(stored.loaded.values())).position))
+        if newest is not None and hook.is_dropped(seen.source_object_id):
             change = SchemaChange(TABLE_DROPPED, None, f"object_id {seen.source_object_id}", "")
             plan.gone[name] = SchemaEvent((change,), seen.hash, "", plan.server_time, newest, ())
             plan.checkpoints[name], plan.options[name] = stored, request.options(name)

@@ -8,15 +8,16 @@ from typing import Any, Literal
 
 from airflow.providers.common.compat.sdk import AssetAlias
 
+from airflow_provider_mssql_cdc.core.change_tracking import DEFAULT_RETENTION
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
-from airflow_provider_mssql_cdc.core.copy_wanted import ISOLATIONS
-from airflow_provider_mssql_cdc.core.entry_values import CHOICES, read_timeout
+from airflow_provider_mssql_cdc.core.entry_values import read_timeout
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.initial import COPY, WITH_COPY, Initial, check_initial
 from airflow_provider_mssql_cdc.core.interval import Edge, check_edges, edges
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.selection import salt_check
-from airflow_provider_mssql_cdc.core.shapes import DELETES, HISTORY, check_shapes
+from airflow_provider_mssql_cdc.core.shapes import HISTORY, check_shapes
+from airflow_provider_mssql_cdc.core.source_choice import check_served
 from airflow_provider_mssql_cdc.core.table_options import (
     Entry,
     TableEntry,
@@ -28,9 +29,8 @@ from airflow_provider_mssql_cdc.core.table_options import (
 )
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
 from airflow_provider_mssql_cdc.hooks.parameters import AUTO, check_literals, excluded, is_literal, lag_allowed, seconds
-from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED
-from airflow_provider_mssql_cdc.operators.job_files import COPIES_KEPT
 from airflow_provider_mssql_cdc.operators.load_run import OPERATIONS_ALIAS, LoadRun
+from airflow_provider_mssql_cdc.operators.load_values import check_values
 from airflow_provider_mssql_cdc.operators.request import COPY_KEEP, Request
 
 
@@ -69,7 +69,13 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param salt_conn_id: Airflow connection whose password is the salt of hashes
     :param allow_masked: load masks in place of values, and the rows that a security policy shows, where the login reads
         no more; without it such a table fails
-    :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
+    :param source: by what a table is read: ``cdc`` (change data capture), ``ct`` (Change Tracking, into a mirror), or
+        ``auto`` (by change data capture where it has that, else by Change Tracking). It keeps to the one by which it
+        was loaded
+    :param on_disabled: what to do with a matched table that its source does not capture or track: ``fail``, ``skip`` or
+        ``enable``, which never concerns one of ``source="auto"``
+    :param ct_retention: for how long a database for which ``enable`` switches Change Tracking on keeps changes (seconds
+        or timedelta)
     :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``copy``
     :param on_schema_change: what to do when the source table has got a column, or lost one: ``warn`` (go on without the
         new one, and with NULL in place of the other), ``fail``, ``propose`` (as ``warn``, with the T-SQL that lets a
@@ -167,7 +173,9 @@ class MsSqlCdcLoadOperator(LoadRun):
         table_properties: Mapping[str, str] | None = None,
         salt_conn_id: str | None = None,
         allow_masked: bool = False,
+        source: Literal["cdc", "ct", "auto"] = "cdc",
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
+        ct_retention: datetime.timedelta | float = DEFAULT_RETENTION,
         on_gap: Literal["fail", "copy"] = "fail",
         on_schema_change: Literal["warn", "fail", "propose", "evolve"] = "warn",
         fill: Literal["copy", "none"] = "copy",
@@ -242,7 +250,8 @@ class MsSqlCdcLoadOperator(LoadRun):
         self.upto = upto
         self.exclude, self.table_name = exclude, table_name
         self.table_properties = dict(table_properties or {})
-        self.allow_masked, self.on_disabled = allow_masked, on_disabled
+        self.source, self.allow_masked, self.on_disabled = source, allow_masked, on_disabled
+        self.ct_retention = datetime.timedelta(seconds=seconds(ct_retention) or 0.0)
         self.on_gap, self.on_schema_change, self.widen_list = on_gap, on_schema_change, widen_list
         self.fill, self.history_fill, self.incompatible_types = fill, history_fill, incompatible_types
         self.propose_timeout, self.dropped_columns = propose_timeout, dropped_columns
@@ -256,48 +265,9 @@ class MsSqlCdcLoadOperator(LoadRun):
         self.replay = replay
         self.interval = interval
         self.target_suffix = target_suffix
-        self._check_values()
+        check_values(self)
         self._check_replay()
         self._check_tables()
-
-    def _check_values(self) -> None:
-        """Refuse values that have no meaning.
-
-        :raises ValueError: naming the first
-        """
-        choices = {
-            "deletes": (self.deletes, DELETES),
-            "on_disabled": (self.on_disabled, ON_DISABLED),
-            "isolation": (self.isolation, ISOLATIONS),
-            **{name: (getattr(self, name), known) for name, known in CHOICES.items()},
-        }
-        for name, (value, known) in choices.items():
-            if value not in known:
-                raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
-        for name, limit in {"max_transactions": self.max_transactions, "max_rows": self.max_rows}.items():
-            if limit is not None and limit < 1:
-                raise ValueError(f"{name}={limit}: expected at least 1")
-        timed = self.copy_seconds
-        if timed is not None and timed != AUTO and (isinstance(timed, str) or (seconds(timed) or 0.0) <= 0):
-            raise ValueError(f'copy_seconds={self.copy_seconds!r}: expected more than 0 s, None or "auto"')
-        if self.copy_rows < 1:
-            raise ValueError(f"copy_rows={self.copy_rows}: expected at least 1")
-        if self.copy_chunk_seconds is not None and self.copy_chunk_seconds <= 0:
-            raise ValueError(f"copy_chunk_seconds={self.copy_chunk_seconds}: expected more than 0 s, or None")
-        for name, most in {
-            "copy_rows_per_second": self.copy_rows_per_second,
-            "throttle_lag": self.throttle_lag,
-        }.items():
-            if most is not None and most <= 0:
-                raise ValueError(f"{name}={most}: expected more than 0, or None")
-        if not datetime.timedelta() < self.copy_keep <= COPIES_KEPT:
-            raise ValueError(f"copy_keep={self.copy_keep}: expected more than 0 s, and at most {COPIES_KEPT}")
-        if self.enable_lock_timeout <= 0:
-            raise ValueError(f"enable_lock_timeout={self.enable_lock_timeout}: expected more than 0 s")
-        if self.small_window < 0:
-            raise ValueError(f"small_window={self.small_window}: expected at least 0")
-        if self.max_idle is not None and self.max_idle <= 0:
-            raise ValueError(f"max_idle={self.max_idle}: expected more than 0 s; it cannot be switched off")
 
     def _check_replay(self) -> None:
         """Refuse what does not go with a replay, or only with one.
@@ -348,6 +318,7 @@ class MsSqlCdcLoadOperator(LoadRun):
             salt_check=salt_check(salt) if salt else None,
             server_timezone=self.server_timezone,
             copy_keep=self.copy_keep,
+            ct_retention=self.ct_retention,
             on_disabled=self.on_disabled,
             max_transactions=self.max_transactions,
             max_rows=self.max_rows,
@@ -377,6 +348,7 @@ class MsSqlCdcLoadOperator(LoadRun):
             deletes=self.deletes,
             history=HistoryOptions(self.changes, self.history_form, self.operations),
             allow_masked=self.allow_masked,
+            source=self.source,
             initial=Initial.parse(self.initial) if is_said(self.initial) else WITH_COPY,
         ).check()
 
@@ -386,12 +358,14 @@ class MsSqlCdcLoadOperator(LoadRun):
         :raises ParameterError: naming the first
         """
         shapes: set[str] = set()
-        for entry in entries:
-            options = entry.options(defaults)
+        options_of = [(entry.text, entry.options(defaults)) for entry in entries]
+        limits = self.max_transactions is not None or self.max_rows is not None
+        check_served(options_of or [("all tables", defaults)], replay=self.replay, limits=limits)
+        for text, options in options_of:
             shapes.update(options.shapes)
             if self.replay and options.shapes != (HISTORY,):
                 raise ParameterError(
-                    f'the entry of {entry.text} has shapes={list(options.shapes)}: a replay needs ["history"]'
+                    f'the entry of {text} has shapes={list(options.shapes)}: a replay needs ["history"]'
                 )
             if is_literal(self.target_suffix):
                 check_template(options.table_name + self.target_suffix)

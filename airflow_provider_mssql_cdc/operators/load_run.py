@@ -33,8 +33,9 @@ from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.summary import Summary, others
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import read_entries
 from airflow_provider_mssql_cdc.core.target import check_template
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
+from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
 from airflow_provider_mssql_cdc.hooks.copy_params import ask_by_params
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.same_database import check_same_database
@@ -49,6 +50,7 @@ from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
 from airflow_provider_mssql_cdc.operators.request import Request, cut_given
+from airflow_provider_mssql_cdc.operators.sourcing import sources_for
 from airflow_provider_mssql_cdc.operators.submission import SPEC_KEY, LoadSubmission
 from airflow_provider_mssql_cdc.operators.task_state import TaskState
 
@@ -64,6 +66,7 @@ class LoadRun(LoadSubmission):
     What a load does when it runs; ``MsSqlCdcLoadOperator`` says what is asked of it.
     """
 
+    source: str
     table_name: str
     upto: str | None
     on_lag: str
@@ -218,7 +221,8 @@ class LoadRun(LoadSubmission):
 
     def sources(self, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
         """What tables may be read from, the preferred ones first."""
-        return (CdcSource(hook),)
+        said = [entry.said or {} for entry in read_entries(self.tables, salted=True)]
+        return sources_for(hook, {str(each.get("source", self.source)) for each in said})
 
     def _timezone(self, hook: MsSqlCdcHook) -> str | None:
         """The IANA zone of the server's clock, as far as it is known: a server's own name of it is none."""

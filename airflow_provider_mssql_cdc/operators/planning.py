@@ -20,7 +20,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     MsSqlCdcError,
     RestoredError,
 )
-from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
+from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe, is_captured
 from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, vanished
 from airflow_provider_mssql_cdc.core.key import check_kind
 from airflow_provider_mssql_cdc.core.lineage import Witness
@@ -51,6 +51,7 @@ from airflow_provider_mssql_cdc.operators.filled_rows import told_of_rows
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
+from airflow_provider_mssql_cdc.operators.sourcing import by_source
 
 log = logging.getLogger(__name__)
 
@@ -72,12 +73,10 @@ def plan_load(
     """
     sources = sources or (CdcSource(hook),)
     status, plan, feeds = look(hook, store, request, sources)
-    plan.lag = hook.lag(status, request.max_lag)
+    if is_captured(plan.feeds.values()):
+        plan.lag = hook.lag(status, request.max_lag)
     cuts, small = [], True
-    for source in sources:
-        mine = {name: group for name, group in feeds.items() if isinstance(group[0], source.kind)}
-        if not mine and source is not sources[0]:
-            continue
+    for source, mine in by_source(sources, feeds, status):
         cut = _plan_source(source, plan, mine, status, given, request)
         if cut is not None:
             cuts.append(cut)
@@ -109,7 +108,7 @@ def _plan_source(
     leave_out_unreadable(source, plan, feeds)
     # from the first on: a marker may lie below its checkpoint
     ddl = source.ddl([feed for group in feeds.values() for feed in group])
-    see_schemas(plan, feeds, ddl, status)
+    see_schemas(plan, feeds, ddl, status, status.max_lsn if source.kind.CAN.captured else probe.lineage.newest)
     candidates = _assess_all(ddl, plan, feeds, probe, request)
     _leave_out_unprobed(plan, candidates, positions)
     cut = probe.cut

@@ -32,6 +32,7 @@ from airflow_provider_mssql_cdc.core.steps import replay_steps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.tracking_source import TrackingSource
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.planning import leave_out_unreadable, witnesses
 from airflow_provider_mssql_cdc.operators.request import Request
@@ -58,7 +59,7 @@ def plan_replay(
     window = window_of(*interval)
     times = check_interval(*interval) if window is None else None
     source = CdcSource(hook)
-    status, plan, feeds = look(hook, store, request, (source,))
+    status, plan, feeds = look(hook, store, request, (source, TrackingSource(hook)))
     if times is not None:
         after, upto = interval_positions(hook, *times, timezone)
     else:

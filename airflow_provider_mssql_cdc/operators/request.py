@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from airflow_provider_mssql_cdc.core.change_tracking import DEFAULT_RETENTION
 from airflow_provider_mssql_cdc.core.checkpoint import Identity
 from airflow_provider_mssql_cdc.core.exceptions import CutError, ParameterError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
@@ -30,6 +31,7 @@ class Request:
     :param asked: a person asks for sinks that failed for good, too
     :param copy_keep: how long a copy may be paused, or all that waits for it may fail
     :param server_timezone: IANA zone of the server's clock; None where the author says none
+    :param ct_retention: for how long a database keeps changes for which Change Tracking is enabled
     """
 
     connection: str
@@ -46,6 +48,7 @@ class Request:
     asked: bool = False
     server_timezone: str | None = None
     copy_keep: datetime.timedelta = COPY_KEEP
+    ct_retention: datetime.timedelta = DEFAULT_RETENTION
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import SchemaChangedError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed
 from airflow_provider_mssql_cdc.core.feed_choice import by_age
+from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.receipt import TableReceipt
 from airflow_provider_mssql_cdc.core.schema_changes import ChangesSpec, unwritten, with_found
 from airflow_provider_mssql_cdc.core.schema_diff import ADD_COLUMN, DROP_COLUMN, schema_diff
@@ -23,15 +24,19 @@ from airflow_provider_mssql_cdc.operators.finding import RunPlan
 
 
 def see_schemas(
-    plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], ddl: Sequence[DdlChange], status: DatabaseStatus
+    plan: RunPlan,
+    feeds: dict[TableName, Sequence[Feed]],
+    ddl: Sequence[DdlChange],
+    status: DatabaseStatus,
+    newest: Position | None,
 ) -> None:
     """Note what is seen of the columns of each table, and fail those that are not to go on with others.
 
     :param feeds: of the tables that are planned for; those that fail are removed
     :param ddl: of all these feeds
     :param status: as it was when the plan was begun
+    :param newest: the newest position that these feeds have
     """
-    newest = status.max_lsn
     if newest is None:
         return
     for name, group in list(feeds.items()):
@@ -41,7 +46,8 @@ def see_schemas(
         seen = checkpoint.seen_schema if checkpoint is not None else None
         before = plan.kept(seen.hash) if seen is not None else None
         server_time = status.server_time + datetime.timedelta(seconds=time.monotonic() - plan.began)
-        captured_until = status.max_lsn_time
+        # where nothing is captured, the catalogue is not ahead of what is
+        captured_until = status.max_lsn_time if feed.CAN.captured else server_time
         sight = see(
             feed,
             seen,

@@ -18,6 +18,7 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
+from airflow_provider_mssql_cdc.core.entry_values import CDC, SOURCES
 from airflow_provider_mssql_cdc.core.exceptions import CopyAskedError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.shapes import check_shapes
@@ -76,9 +77,10 @@ class MsSqlCdcSensor(BaseSensorOperator):
     :param table_name: as for the load
     :param mssql_conn_id: Airflow connection of type ``mssql``
     :param exclude: patterns of tables to leave out (templated)
-    :param on_disabled: for a matched table without change data capture: ``fail`` calls for one load, which fails,
-        ``skip`` does not wait for it, ``enable`` calls for a load, which enables it. With change data capture off for
-        the whole database, only ``enable`` does not fail at once
+    :param source: as for the load
+    :param on_disabled: for a matched table that its source does not capture or track: ``fail`` calls for one load,
+        which fails, ``skip`` does not wait for it, ``enable`` calls for a load, which enables it. Where all tables are
+        to be read by change data capture, and it is off for the whole database, only ``enable`` does not fail at once
     :param max_idle: seconds or timedelta after which the cut is handed on though nothing happened, so that checkpoints
         do not fall behind the retention; by default the smaller of six hours and a tenth of the retention, an hour
         where that is unknown
@@ -87,7 +89,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
     :param poll_interval: seconds between two looks; also for ``mode="poke"``, unless ``poke_interval`` is given
     :param deferrable: wait in the triggerer; by default ``[operators] default_deferrable``
 
-    :return: the cut, an LSN as text, for the load's ``upto``; None where nothing at all was ever captured
+    :return: the cut, an LSN as text, for the load's ``upto``, with a version of Change Tracking where tables are read
+        by that; None where nothing at all was ever captured
     """
 
     _trigger: ClassVar[type[MsSqlCdcTrigger]] = MsSqlCdcTrigger
@@ -105,6 +108,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         table_name: str = TABLE_NAME,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
+        source: Literal["cdc", "ct", "auto"] = "cdc",
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
         max_idle: datetime.timedelta | float | None = None,
         max_lag: datetime.timedelta | float = MAX_LAG,
@@ -124,6 +128,10 @@ class MsSqlCdcSensor(BaseSensorOperator):
         lag = lag_allowed(max_lag, on_lag)
         if (target is None) == (after is None):
             raise ValueError("give target, whose checkpoints say what is loaded, or after, a position; one of them")
+        if source not in SOURCES:
+            raise ValueError(f"source={source!r}: expected one of {', '.join(SOURCES)}")
+        if after is not None and source != CDC:
+            raise ValueError(f'source={source!r}: after is a commit LSN, which only source="cdc" has')
         if after is None and tables is None:
             raise ValueError("tables: name the tables that the load loads")
         check_literals([] if tables is None else tables, exclude, target, named=after is None or tables is not None)
@@ -135,7 +143,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         self.table_name = table_name
         self.mssql_conn_id = mssql_conn_id
         self.exclude = exclude
-        self.on_disabled = on_disabled
+        self.source, self.on_disabled = source, on_disabled
         self.max_idle = idle
         self.max_lag = lag.total_seconds()
         self.on_lag = on_lag
@@ -183,6 +191,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
                 table_name=self.table_name,
                 mssql_conn_id=self.mssql_conn_id,
                 exclude=listed(self.exclude),
+                source=self.source,
                 on_disabled=self.on_disabled,
                 max_idle=self.max_idle,
                 max_lag=self.max_lag,

@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, Variab
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.entry_values import CDC
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLateError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.table_options import TableEntry, watched
@@ -22,6 +23,7 @@ from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import lag_allowed, seconds, without_load_only
 from airflow_provider_mssql_cdc.hooks.position_watch import PositionWatch
+from airflow_provider_mssql_cdc.hooks.tracking_source import TrackingSource
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.polling import BackOff, close_later, in_thread, open_hook, utc_now
 from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick, poll_for_all, subscribe
@@ -45,6 +47,7 @@ class MsSqlCdcTrigger(BaseTrigger):
     :param table_name: as for the sensor
     :param mssql_conn_id: as for the sensor
     :param exclude: as for the sensor
+    :param source: as for the sensor
     :param on_disabled: as for the sensor
     :param max_idle: in seconds
     :param max_lag: in seconds
@@ -64,6 +67,7 @@ class MsSqlCdcTrigger(BaseTrigger):
         table_name: str = TABLE_NAME,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
+        source: str = CDC,
         on_disabled: str = "fail",
         max_idle: float | None = None,
         max_lag: float = MAX_LAG.total_seconds(),
@@ -76,7 +80,7 @@ class MsSqlCdcTrigger(BaseTrigger):
         self.tables = None if tables is None else watched(tables)
         self.exclude, self.shapes = list(exclude), list(shapes)
         self.target, self.after, self.table_name = target, after, table_name
-        self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
+        self.mssql_conn_id, self.source, self.on_disabled = mssql_conn_id, source, on_disabled
         self.max_idle, self.poll_interval, self.waiting_since = max_idle, poll_interval, waiting_since
         self.max_lag, self.on_lag, self.asked = max_lag, on_lag, asked
         self._hook: MsSqlCdcHook | None = None
@@ -84,7 +88,7 @@ class MsSqlCdcTrigger(BaseTrigger):
     @staticmethod
     def sources(hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
         """What tables may be read from, the preferred ones first."""
-        return (CdcSource(hook),)
+        return (CdcSource(hook), TrackingSource(hook))
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Class path and arguments; no password among them."""
@@ -150,6 +154,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
     :param table_name: as for the load that is woken
     :param mssql_conn_id: Airflow connection of type ``mssql``
     :param exclude: patterns of tables to leave out
+    :param source: as for the load that is woken
     :param on_disabled: as for ``MsSqlCdcSensor``
     :param max_idle: seconds or timedelta after which a run is due though nothing happened; by default the smaller of
         six hours and a tenth of the retention, an hour where that is unknown
@@ -167,6 +172,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         table_name: str = TABLE_NAME,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
+        source: str = CDC,
         on_disabled: str = "fail",
         max_idle: datetime.timedelta | float | None = None,
         max_lag: datetime.timedelta | float = MAX_LAG,
@@ -183,7 +189,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         self.exclude = [exclude] if isinstance(exclude, str) else list(exclude)
         self.shapes = list(shapes)
         self.target, self.table_name = target, table_name
-        self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
+        self.mssql_conn_id, self.source, self.on_disabled = mssql_conn_id, source, on_disabled
         self.max_idle, self.poll_interval = seconds(max_idle), poll_interval
         self.max_lag, self.on_lag = lag_allowed(max_lag, on_lag).total_seconds(), on_lag
         watch_request(self)
@@ -278,6 +284,7 @@ _PARAMETERS = (
     "table_name",
     "mssql_conn_id",
     "exclude",
+    "source",
     "on_disabled",
     "max_idle",
     "max_lag",

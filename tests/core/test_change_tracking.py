@@ -178,6 +178,7 @@ def test_a_tracked_table_is_a_feed():
 def test_what_a_tracked_table_cannot_do():
     assert list(refused_shapes(TrackedTable, ["mirror", "history", "scd2", "transactions"])) == [
         "history",
+        "scd2",
         "transactions",
     ]
     refused = refused_options(TrackedTable, replay=True, limits=True)

@@ -58,6 +58,7 @@ PEOPLE: TableEntry = {
     "dropped_columns": "drop",
     "allow_masked": True,
     "initial": "latest",
+    "source": "auto",
 }
 
 
@@ -91,6 +92,7 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         True,
         "new_column",
         "drop",
+        "auto",
     )
     (alone,) = read_entries({"table": "a"}, salted=False)
     assert alone.options(DEFAULTS) == DEFAULTS
@@ -245,7 +247,7 @@ def test_two_that_decide_are_both_named(tables, said):
 def test_what_watches_knows_patterns_shapes_and_names_alone():
     assert watched(["sales.*", PEOPLE]) == [
         "sales.*",
-        {"table": "sales.people", "shapes": ["scd2", "history"], "table_name": "{table}"},
+        {"table": "sales.people", "shapes": ["scd2", "history"], "table_name": "{table}", "source": "auto"},
     ]
     assert watched("sales.*") == "sales.*"
     with pytest.raises(ParameterError, match="colums"):

@@ -415,7 +415,7 @@ def test_a_watcher_takes_the_sensors_parameters_and_no_others() -> None:
     """So that sensor, watcher and load can be given one and the same group."""
     own = {"self", "kwargs", "deferrable"}
     names = [name for name in inspect.signature(MsSqlCdcSensor.__init__).parameters if name not in own]
-    group = {"shapes": ["mirror"], "table_name": "all_{table}", "exclude": [], "on_disabled": "skip"}
+    group = {"shapes": ["mirror"], "table_name": "all_{table}", "exclude": [], "on_disabled": "skip", "source": "auto"}
     group |= {"max_idle": datetime.timedelta(hours=2), "max_lag": datetime.timedelta(hours=1), "on_lag": "fail"}
     assert set(names) - {"tables", "target", "after", "mssql_conn_id", "poll_interval"} == set(group)
     made = inflated(watcher(**group, **dict.fromkeys(LOAD_ONLY)))

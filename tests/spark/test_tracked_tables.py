@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.position import Version
 from airflow_provider_mssql_cdc.core.table_options import Choice
 from tests.support import harsh
 from tests.support.spark.origin import Origin
-from tests.support.spark.tracked_origin import TrackedOrigin, Writers
+from tests.support.spark.tracked_origin import PlannedRuns, TrackedOrigin, Writers
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
@@ -154,3 +154,23 @@ def test_another_tracking_of_a_quiet_table_is_told_though_the_version_is_valid(o
     assert error.kind == "RestoredError"
     assert "truncated, or Change Tracking switched off and on" in error.message
     assert found.mirror(NAME, COLUMNS) == before
+
+
+def test_runs_are_planned_as_for_change_tables_on_a_database_without_them(origin):
+    """Two tables, one of which is quiet; the checkpoints hold versions."""
+    found = tracked(origin, snapshots=True)
+    found.sql("EXEC sys.sp_cdc_disable_db")
+    found.sql(
+        "CREATE TABLE lab.quiet (id int NOT NULL PRIMARY KEY, v int); INSERT INTO lab.quiet VALUES (1, 1), (2, 2)"
+    )
+    found.track("lab.quiet")
+    runs = PlannedRuns(found, "things", "quiet")
+    assert runs.run() == {"lab.things": ["first_load"], "lab.quiet": ["first_load"]}
+    found.sql("UPDATE lab.things SET a = 7, note = NULL WHERE id < 5; DELETE FROM lab.things WHERE id = 9")
+    assert runs.run() == {"lab.things": ["loaded"]}
+    assert runs.position("things") == runs.position("quiet") == found.current()
+    assert runs.run() == {}
+    found.sql("INSERT INTO lab.quiet VALUES (3, NULL); INSERT INTO lab.things VALUES (9, 9, N'again')")
+    assert runs.run() == {"lab.things": ["loaded"], "lab.quiet": ["loaded"]}
+    assert found.mirror(NAME, COLUMNS) == found.source(NAME, COLUMNS)
+    assert [row["v"] for row in sorted(origin.lake("lab.quiet"), key=lambda row: row["id"])] == [1, 2, None]

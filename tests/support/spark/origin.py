@@ -195,10 +195,11 @@ class Origin:
             "copy_rows": 1000,
             "copy_chunk_seconds": None,
             "capture_timeout": 60.0,
-            "witness": self.witness(upto),
             "recovery_fork": self.recovery_fork,
             **options,
         }
+        if "witness" not in chosen:
+            chosen["witness"] = self.witness(upto)
         spec = JobSpec(uuid.uuid4().hex[:12], source, tables, Cut.at(upto), str(self.work_dir), **chosen)
         return from_json(JobSpec, to_json(spec))
 

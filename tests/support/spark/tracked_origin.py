@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import threading
 import uuid
 from collections.abc import Sequence
@@ -10,14 +11,25 @@ from typing import Any
 
 from airflow.models.connection import Connection
 
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import choose
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.entry_values import CT
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Version
 from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
-from airflow_provider_mssql_cdc.core.table_options import Choice
+from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions, read_entries
+from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.mssql_change_tracking import MsSqlChangeTrackingHook
+from airflow_provider_mssql_cdc.operators import checkpoints
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.planning import plan_load
+from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.operators.sourcing import sources_for
 from airflow_provider_mssql_cdc.spark.job import run
+from tests.core.test_checkpoint import Variables
 from tests.support.spark.origin import Origin
 
 _NO_LSN = Lsn(bytes(9) + b"\x01")
@@ -97,8 +109,6 @@ class TrackedOrigin:
 
 
 def _as_sent(spec: JobSpec) -> JobSpec:
-    from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-
     return from_json(JobSpec, to_json(spec))
 
 
@@ -137,3 +147,48 @@ class Writers:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+
+
+class PlannedRuns:
+    """Runs over tables of one database by Change Tracking, planned as the operator plans them.
+
+    :param tables: of the schema ``lab``
+    """
+
+    def __init__(self, tracked: TrackedOrigin, *tables: str) -> None:
+        self._tracked = tracked
+        self._store = CheckpointStore(Variables())
+        place = f"://lake/{tracked.origin.namespace}"
+        self._request = Request(
+            connection="lab",
+            entries=read_entries([f"lab.{table}" for table in tables], salted=True),
+            exclude=(),
+            defaults=TableOptions(Target.parse(f"iceberg{place}"), ("mirror",), source=CT),
+            asked=True,
+        )
+
+    def run(self) -> dict[str, list[str]]:
+        """Plan, run the job and move the checkpoints; the outcomes of the sinks, by table."""
+        tracked = self._tracked
+        with MsSqlCdcHook(connection=tracked.connection) as hook:
+            plan = plan_load(hook, self._store, self._request, None, sources_for(hook, {CT}))
+        assert plan.failures == {}
+        spec, receipt = None, None
+        if plan.specs:
+            assert plan.upto is not None
+            whole = tracked.origin.spec(upto=_NO_LSN, witness=None, recovery_fork=None)
+            spec = dataclasses.replace(whole, tables=tuple(plan.specs), upto=plan.upto)
+            receipt = run(tracked.origin.spark, _as_sent(spec))
+            assert [table.error for table in receipt.tables] == [None] * len(receipt.tables)
+        outcome = Outcome(plan, spec, receipt)
+        checkpoints.save(self._store, outcome.checkpoints(datetime.datetime.now(datetime.UTC)), outcome)
+        found = receipt.tables if receipt is not None else ()
+        return {str(table.name): [sink.outcome for sink in table.sinks] for table in found}
+
+    def position(self, table: str) -> Any:
+        """Up to where a table is loaded, as its checkpoint says."""
+        tracked = self._tracked
+        name = TableName("lab", table)
+        stored = self._store.load(self._request.identity(tracked.origin.database, name, self._request.defaults))
+        assert stored is not None
+        return stored.loaded["mirror"].position

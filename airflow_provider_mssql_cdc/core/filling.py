@@ -144,6 +144,25 @@ def to_read_again(types: Mapping[str, Followed], own: Chosen) -> tuple[str, ...]
     return tuple(own.selection.name_of(own.schema.column(name)) for name in anew)
 
 
+def noted(sink: SinkState, types: Mapping[str, Followed], own: Chosen) -> SinkState:
+    """A sink's state with the columns whose values are to be read again: a newer feed knows nothing of the statements
+    that have altered them, and nothing may be committed before it is read.
+
+    :param types: that the sink follows, by column
+    :param own: its columns
+    """
+    return dataclasses.replace(sink, unfilled=unfilled_with(sink.unfilled, types, own))
+
+
+def unfilled_with(unfilled: Collection[str], types: Mapping[str, Followed], own: Chosen) -> tuple[str, ...]:
+    """Target columns that lack values of before, with those whose values are to be read again.
+
+    :param types: that a sink follows, by column
+    :param own: its columns
+    """
+    return tuple(dict.fromkeys((*unfilled_now(unfilled, types, own), *to_read_again(types, own))))
+
+
 def unfilled_now(unfilled: Collection[str], types: Mapping[str, Followed], own: Chosen) -> tuple[str, ...]:
     """Target columns that lack values of before, by the names that they get.
 

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.dropping import told_of_dropped
 from airflow_provider_mssql_cdc.core.exceptions import GapError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import has_begun, reaches_back, without_lower_bound
-from airflow_provider_mssql_cdc.core.filling import lagging_in, own_columns, told_of_filling
+from airflow_provider_mssql_cdc.core.filling import lagging_in, noted, own_columns, told_of_filling
 from airflow_provider_mssql_cdc.core.going_on import ids_there, names_before
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key, named_key
@@ -232,6 +232,8 @@ def assess(
         # those of a time that was proven empty count, too
         since[shape] = statements_since(concerned, state.applied or state.position, state.ddl_upto)
         followed[shape] = with_hidden(differing.get(shape, {}), since[shape], columns.schema)
+        if SHAPES[shape].has_data:
+            sinks[shape] = noted(state, followed[shape], columns)
     warnings += told_of(followed, schema, selection)
     warnings += told_of_key(rekeyed, schema, options.deletes, wide=options.history.is_wide)
     lagging = {
@@ -375,6 +377,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
                 history=options.history if SHAPES[shape].takes_history else DEFAULT,
                 initial=options.initial if SHAPES[shape].takes_initial and state is None else WITH_COPY,
                 ddl_upto=state.ddl_upto if state else None,
+                unfilled=state.unfilled if state else (),
                 rekeyed=shape in candidate.rekeyed,
             )
             for shape, state in candidate.sinks.items()

@@ -40,6 +40,7 @@ class SinkReceipt:
         ``replayed`` (a window that was loaded before was written again; the marker stays)
     :param read_through: everything up to here is loaded or was proven empty
     :param schema: canonical JSON of the columns that it was loaded with last, where these are not the table's
+    :param unfilled: target columns whose rows of before are not filled yet, where nothing was committed that says so
     """
 
     shape: str
@@ -48,6 +49,7 @@ class SinkReceipt:
     outcome: str
     read_through: Position
     schema: str | None = None
+    unfilled: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

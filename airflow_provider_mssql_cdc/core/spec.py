@@ -74,6 +74,7 @@ class SinkSpec:
     :param initial: with what it begins; not a time, which the operator has found the position of
     :param ddl_upto: the columns that it was last loaded with are those behind all DDL up to here
     :param rekeyed: it was loaded by another key, as the checkpoint says
+    :param unfilled: target columns whose rows of before are not filled yet, as checkpoint and plan know
     """
 
     shape: str
@@ -90,6 +91,7 @@ class SinkSpec:
     initial: Initial = WITH_COPY
     ddl_upto: Position | None = None
     rekeyed: bool = False
+    unfilled: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -70,7 +70,7 @@ def after_job(
                 witness=witness,
                 asserted=None,
                 failed=None,
-                unfilled=sink.after.unfilled,
+                unfilled=sink.after.unfilled if sink.unfilled is None else sink.unfilled,
                 **read,
             )
         elif known is not None:

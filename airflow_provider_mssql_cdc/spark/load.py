@@ -368,7 +368,8 @@ class TableLoad:
         if todo.done is not None:
             marker = None if todo.asserted else state.marker
             has = sink.columns.loaded_with(marker)
-            return SinkReceipt(sink.shape, before, marker, todo.done.outcome, todo.done.read_through, has)
+            lacks = sink.columns.unfilled_yet(state) if marker is not None else None
+            return SinkReceipt(sink.shape, before, marker, todo.done.outcome, todo.done.read_through, has, lacks)
         window = sink.window(todo, self._reading, self._looks.cut)
         if window is not None and todo.lost_after is not None and todo.lost_after > window.after:
             raise sink.conflict(f"loaded up to {todo.lost_after}, behind the begin of this run's copy")
@@ -379,7 +380,8 @@ class TableLoad:
         sink.check_whole(window, self._reading, todo)
         if todo.goes_on and not self._reading.count(window).events and not todo.asserted:
             reached, has = self._reading.reached(window), sink.columns.loaded_with(state.marker)
-            return SinkReceipt(sink.shape, before, state.marker, "empty", reached, has)
+            lacks = sink.columns.unfilled_yet(state)
+            return SinkReceipt(sink.shape, before, state.marker, "empty", reached, has, lacks)
         layout = sink.layout(state)
         marker = sink.marker(window, self._reading, state, todo, layout)
         if todo.begins:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from airflow_provider_mssql_cdc.core.filling import beginning, own_columns, to_read_again, unfilled_now
+from airflow_provider_mssql_cdc.core.filling import beginning, own_columns, unfilled_with
 from airflow_provider_mssql_cdc.core.going_on import Followed, followed, ids_there
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.rekeying import anew_without_checkpoint
@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.spec import Chosen, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.spark.decide import is_asserted
 from airflow_provider_mssql_cdc.spark.sink import Sink
-from airflow_provider_mssql_cdc.spark.sink_columns import followed_since
+from airflow_provider_mssql_cdc.spark.sink_columns import followed_since, noted_of
 
 
 def columns_of(
@@ -69,4 +69,4 @@ def unfilled_of(
     types: dict[str, Followed] = {}
     if table.widens and sink.shape in were:
         types = followed_since(table, sink.spec, marker, followed(were[sink.shape], own.schema), own.schema)
-    return (*unfilled_now(marker.unfilled, types, own), *to_read_again(types, own))
+    return unfilled_with((*marker.unfilled, *noted_of(sink.spec, marker)), types, own)

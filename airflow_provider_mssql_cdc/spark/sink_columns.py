@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.feed import DdlChange
-from airflow_provider_mssql_cdc.core.filling import to_read_again, unfilled_now
+from airflow_provider_mssql_cdc.core.filling import unfilled_with
 from airflow_provider_mssql_cdc.core.going_on import Followed, chosen_before, followed, set_aside, with_types_of
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window
@@ -40,6 +40,13 @@ def since_loaded(table: TableSpec, sink: SinkSpec, marker: Marker, has: TableSch
     known = [each for each in (of_checkpoint, marker.ddl_upto) if each is not None]
     concerned = concerning(table.ddl, table.feed.columns, has)
     return statements_since(concerned, marker.position, max(known, default=None))
+
+
+def noted_of(sink: SinkSpec, marker: Marker) -> tuple[str, ...]:
+    """The target columns that lack values of before, which the operator knows and a marker does not name."""
+    # a commit that the operator does not know tells itself
+    noted = sink.unfilled if marker.position == sink.expects else ()
+    return tuple(name for name in noted if name not in marker.unfilled)
 
 
 def followed_since(
@@ -261,7 +268,13 @@ class SinkColumns:
         self, before: Marker, lacked: Collection[int], after: Position, filled: Position | None
     ) -> tuple[TakenColumn, ...]:
         types = self.followed(before)
-        altered = [column.column_id for column in self._held if column.name in types and types[column.name].anew]
+        noted = noted_of(self._rows.sink, before)
+        altered = [
+            column.column_id
+            for column in self._held
+            if (column.name in types and types[column.name].anew)
+            or self._rows.table.spec.selection.name_of(column) in noted
+        ]
         since = max(filter(None, (before.position, before.ddl_upto)))
         return with_taken(before.taken, lacked=lacked, altered=altered, after=after, since=since, filled=filled)
 
@@ -302,12 +315,17 @@ class SinkColumns:
         """The columns of which the target lacks the values of before, with those that it is about to get, and those
         whose values its source has altered with their types.
         """
-        unfilled, before = state.marker.unfilled if state.marker is not None else (), self._before
-        spec, followed = self._rows.table.spec, self.followed(state.marker)
-        own = Chosen(spec.schema, spec.selection)
-        unfilled = tuple(dict.fromkeys((*unfilled_now(unfilled, followed, own), *to_read_again(followed, own))))
-        if before is None or not is_grown_from(spec, self._rows.sink, state.marker):
+        unfilled, before = self.unfilled_yet(state), self._before
+        if before is None or not is_grown_from(self._rows.table.spec, self._rows.sink, state.marker):
             return unfilled
         has = {column.name for column in self._known(before, state.marker).table.data_columns}
         gets = (column.name for column in self._rows.table.data_columns if column.name not in has)
         return tuple(dict.fromkeys((*unfilled, *gets)))
+
+    def unfilled_yet(self, state: State) -> tuple[str, ...]:
+        """The same, without those that it is about to get."""
+        marker, spec = state.marker, self._rows.table.spec
+        if marker is None or not self._rows.facts.has_data:
+            return ()
+        unfilled = (*marker.unfilled, *noted_of(self._rows.sink, marker))
+        return unfilled_with(unfilled, self.followed(marker), Chosen(spec.schema, spec.selection))

@@ -606,6 +606,49 @@ def test_a_dropped_column_makes_way_for_another_of_its_name_wherever_a_run_is_ki
         assert names == {1: "id", 2: "value", 3: "note__dropped_3", 4: "note"}
 
 
+@pytest.mark.parametrize("then", ["int", "bigint"])
+@pytest.mark.parametrize("kept", [True, False], ids=["older instance there", "older instance dropped"])
+@pytest.mark.parametrize("stop", ["paused", "killed", "not filled", "checkpoint lost"])
+def test_what_a_type_has_altered_that_came_back_is_read_again_by_a_newer_instance(
+    stop: str, kept: bool, then: str
+) -> None:
+    """The newer one knows nothing of statements of before it was made, and nothing was committed meanwhile."""
+    history = loaded()
+    world, source, rng = history.world, history.world.source, history.rng
+    for type_ in ("char", "int", then) if then != "int" else ("char", then):
+        source.alter(rng, "a", "alter", "note", to=type_, alone=True)
+    source.alter(rng, "a", "add", alone=True)
+    source.capture()
+    if stop == "killed":
+        world.killed_at = "in mid-copy"
+        history.load({})
+        assert history.was_killed
+    elif stop == "not filled":
+        # the checkpoint of a quiet table is old enough to be written
+        world.said, source.clock = {"fill": NONE}, source.clock | 1
+    elif stop == "checkpoint lost":
+        # nobody knows then that it has come since, and it waits to be asked for
+        world.variables.pop(world.identity("a").variable)
+        history.unseen.add("a")
+        source.enable("a")
+    world.pauses = 1
+    assert history.load({}) == {}
+    world.pauses, world.said = 0, {}
+    markers = [world.targets["a", shape].marked[-1].marker for shape in world.shapes]
+    assert {(marker.feed.name, marker.unfilled) for marker in markers if marker is not None} == {("dbo_a", ())}
+    if not kept:
+        source.drop_older("a")
+    # another table's, with which the newer one begins to be readable
+    source.alter(rng, "b", "drop", alone=True)
+    source.capture()
+    assert history.load({}) == {}
+    history.no_commit_was_wrong()
+    read = source.alive("a")[-1].name
+    markers = [world.targets["a", shape].marked[-1].marker for shape in world.shapes]
+    assert {(marker.feed.name, marker.unfilled) for marker in markers if marker is not None} == {(read, ())}
+    history.end()
+
+
 def test_a_column_gets_another_type_and_is_dropped_between_two_runs() -> None:
     """Its change table has the later type; what was loaded stays, and there is nothing to read again."""
     history = loaded()

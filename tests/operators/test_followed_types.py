@@ -183,3 +183,39 @@ def test_a_quiet_table_follows_with_its_next_change(group: Group) -> None:
     group.change("INSERT INTO dbo.a (id, v) VALUES (2, 5000000000)")
     (spec,) = plan_of(group, PROPOSE).specs
     assert [column.type for column in spec.schema.columns] == ["int", "bigint"]
+
+
+@pytest.mark.parametrize("dropped", [False, True], ids=["older instance there", "older instance dropped"])
+@pytest.mark.parametrize(
+    "types", [("(10,2)", "(10,4)"), ("(10,2)", "(12,4)")], ids=["came back", "came back with more digits"]
+)
+def test_what_was_rounded_is_read_again_though_a_newer_instance_knows_nothing_of_it(
+    source: Source, types: tuple[str, str], dropped: bool
+) -> None:
+    """``cdc.ddl_history`` has of an instance what came after it was made, and goes with it."""
+    group = Group(source)
+    group.make("dbo.b")
+    source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY, d decimal(10,4) NULL)")
+    source.enable("dbo.a")
+    group.change("INSERT INTO dbo.a VALUES (1, 1.2345)")
+    group.loaded(A)
+    settle(group, PROPOSE)
+    for type_ in types:
+        group.change(f"ALTER TABLE dbo.a ALTER COLUMN d decimal{type_}")
+    group.change("ALTER TABLE dbo.a ADD note int; INSERT INTO dbo.b (id) VALUES (2)")
+    source.sql(SECOND)
+    group.change("INSERT INTO dbo.b (id) VALUES (3)")
+    plan = plan_of(group, PROPOSE)
+    (spec,) = plan.specs
+    assert (plan.failures, plan.candidates[A].lagging) == ({}, {"mirror": ("d",)})
+    assert (spec.feed.name, spec.sinks[0].unfilled) == ("dbo_a", ("d",))
+    # a run that fills nothing moves it on
+    moved = plan_of(group, {**PROPOSE, "fill": "none"}).quiet[A]
+    group.store.overwrite(moved)
+    if dropped:
+        source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'dbo_a'")
+    group.change("INSERT INTO dbo.b (id) VALUES (4)")
+    plan = plan_of(group, PROPOSE)
+    (spec,) = plan.specs
+    assert (plan.failures, plan.candidates[A].lagging) == ({}, {"mirror": ("d", "note")})
+    assert (spec.feed.name, spec.ddl, spec.sinks[0].unfilled) == ("second", (), ("d",))

@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.steps import Done, SinkSteps, Stand, table_
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.spark.decide import check_origin, gap, other_instance, stand_of
 from airflow_provider_mssql_cdc.spark.dropping import up_to
-from airflow_provider_mssql_cdc.spark.sink_columns import since_loaded
+from airflow_provider_mssql_cdc.spark.sink_columns import noted_of, since_loaded
 from airflow_provider_mssql_cdc.spark.targets import State
 from tests.support.spark.model import lsn, table_spec
 
@@ -303,3 +303,10 @@ def test_sinks_of_different_columns_do_not_share_a_copy():
     fills = dataclasses.replace(table, copy=dataclasses.replace(under_way, fills=True))
     assert copied_in(spec, fills, "").copy is None
     assert copied_in(spec, dataclasses.replace(table, copies=""), ".1").copies == ""
+
+
+def test_columns_that_the_checkpoint_notes_as_unfilled_count_beside_the_marker_that_it_knows():
+    """A later commit says itself what is left to fill, and a target that was rolled back lacks what its marker says."""
+    noting = dataclasses.replace(sink(30, 20), unfilled=("a", "b"))
+    assert noted_of(noting, marker(20, unfilled=("b",))) == ("a",)
+    assert noted_of(noting, marker(25)) == noted_of(noting, marker(10)) == ()

@@ -178,26 +178,37 @@ class EvolvingSource(Source):
             self.touched[self.position, n, table] = frozenset(some)
         events.setdefault(table, []).append((self.position, n, op, key, image))
 
-    def alter(self, rng: random.Random, table: str, kind: str, of: str | None = None) -> str:
+    def alter(
+        self,
+        rng: random.Random,
+        table: str,
+        kind: str,
+        of: str | None = None,
+        *,
+        to: str | None = None,
+        alone: bool = False,
+    ) -> str:
         """Add, drop or alter a column, alone or in a transaction with rows.
 
         :param kind: ``add``, ``again`` (a column with a dropped one's name), ``drop`` or ``alter``; ``add`` where there
             is nothing to drop or alter
         :param of: the column's name; any
+        :param to: the type that it gets; the next one
+        :param alone: in a transaction without rows
         :return: the statement
         """
         self._begin(rng)
         events: dict[str, list[Event]] = {}
-        before, after = rng.choice(((0, 0), (0, 0), (1, 1), (0, 2), (2, 0)))
+        before, after = (0, 0) if alone else rng.choice(((0, 0), (0, 0), (1, 1), (0, 2), (2, 0)))
         for n in range(before):
             self._write(rng, table, n, events)
-        said = self._alter(rng, table, kind, before, of)
+        said = self._alter(rng, table, kind, before, of, to)
         for n in range(before + 1, before + 1 + after):
             self._write(rng, table, n, events)
         self._end(events)
         return said
 
-    def _alter(self, rng: random.Random, table: str, kind: str, n: int, of: str | None) -> str:
+    def _alter(self, rng: random.Random, table: str, kind: str, n: int, of: str | None, to: str | None) -> str:
         rows: dict[int, Any] = self.rows[table]
         others = [column for column in self.there(table) if column.id != BASE and of in (None, column.name)]
         alterable = [column for column in others if column.type_at(self.position) in _ALTERS]
@@ -211,11 +222,12 @@ class EvolvingSource(Source):
         elif kind == "alter" and alterable:
             column = rng.choice(alterable)
             then = column.type_at(self.position)
-            column.altered.append(Altered((self.position, n), then, _ALTERS[then]))
+            now = to or _ALTERS[then]
+            column.altered.append(Altered((self.position, n), then, now))
             altered = column.id
             for key, image in rows.items():
-                rows[key] = tuple((i, converted(v, _ALTERS[then]) if i == altered else v) for i, v in image)
-            said = f"ALTER COLUMN {column.name} {_ALTERS[then]}"
+                rows[key] = tuple((i, converted(v, now) if i == altered else v) for i, v in image)
+            said = f"ALTER COLUMN {column.name} {now}"
         else:
             known = self.columns[table]
             id_ = max(column.id for column in known) + 1

@@ -168,7 +168,7 @@ def test_runs_are_planned_as_for_change_tables_on_a_database_without_them(origin
     assert runs.run() == {"lab.things": ["first_load"], "lab.quiet": ["first_load"]}
     found.sql("UPDATE lab.things SET a = 7, note = NULL WHERE id < 5; DELETE FROM lab.things WHERE id = 9")
     assert runs.run() == {"lab.things": ["loaded"]}
-    assert runs.position("things") == runs.position("quiet") == found.current()
+    assert runs.position("things") == found.current()
     assert runs.run() == {}
     found.sql("INSERT INTO lab.quiet VALUES (3, NULL); INSERT INTO lab.things VALUES (9, 9, N'again')")
     assert runs.run() == {"lab.things": ["loaded"], "lab.quiet": ["loaded"]}

@@ -48,7 +48,11 @@ class Group:
             Target.parse(TARGET),
             (self.shape,),
             on_gap="copy" if copy_on_gap else "fail",
-            **{name: given.pop(name) for name in ("allow_masked", "key", "initial") if name in given},
+            **{
+                name: given.pop(name)
+                for name in ("allow_masked", "key", "initial", "source", "on_schema_change")
+                if name in given
+            },
         )
         return Request(CONN_ID, read_entries(tables or "dbo.*", salted=True), (), defaults, **given)
 

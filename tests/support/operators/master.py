@@ -19,7 +19,6 @@ from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
-from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.receipt import EVERY, JobError, Receipt, SinkReceipt, TableReceipt
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -110,20 +109,22 @@ def write_receipt(spec: JobSpec, *failed: TableName) -> None:
 
 def loaded(spec: JobSpec, table: TableSpec, sink: SinkSpec) -> SinkReceipt:
     """What a job says of a sink that it has loaded to the cut."""
+    upto = spec.upto.of(table.feed.POSITION)
+    assert upto is not None
     marker = Marker(
-        position=spec.upto.of(Lsn),
+        position=upto,
         witness=None,
         server=spec.source.server,
         database=spec.source.database,
         table=table.name,
-        feeds=(FeedSpan(FeedRef.of(table.feed), spec.upto.of(Lsn)),),
+        feeds=(FeedSpan(FeedRef.of(table.feed), upto),),
         schema_hash=table.schema.hash,
         window_after=sink.read_through,
         events={},
         spec_id=spec.id,
         asserted=sink.asserted,
     )
-    return SinkReceipt(sink.shape, sink.expects, marker, "loaded", spec.upto.of(Lsn))
+    return SinkReceipt(sink.shape, sink.expects, marker, "loaded", upto)
 
 
 def properties(submission: str) -> str:

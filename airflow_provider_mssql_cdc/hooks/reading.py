@@ -237,9 +237,9 @@ class ReadingHook(ConnectedHook):
         rows = self.query(statements.NAME_OF, (object_id,))
         return TableName(*rows[0]) if rows else None
 
-    def instance_names(self) -> list[str]:
-        """The names of all capture instances of the database, which are each there once (error 22926)."""
-        return [name for (name,) in self.query(statements.INSTANCE_NAMES)]
+    def instance_names(self) -> dict[str, int]:
+        """The names of all capture instances, also of those that it may not read, with the source table's object_id."""
+        return dict(self.query(statements.INSTANCE_NAMES))
 
     def row_counts(self, object_ids: Collection[int]) -> dict[int, int]:
         """How many rows tables have, as ``sys.partitions`` says, which is about right (docs: sys.partitions).

@@ -127,7 +127,7 @@ INSTANCE_OF = """
 IF EXISTS (SELECT 1 FROM sys.databases WHERE name = DB_NAME() AND is_cdc_enabled = 1)
   SELECT TOP 1 ct.object_id FROM cdc.change_tables AS ct WHERE ct.source_object_id = %s"""
 
-INSTANCE_NAMES = "SELECT capture_instance FROM cdc.change_tables"
+INSTANCE_NAMES = "SELECT capture_instance, source_object_id FROM cdc.change_tables"
 
 ROW_COUNTS = """
 SELECT p.object_id, SUM(p.rows) FROM sys.partitions AS p

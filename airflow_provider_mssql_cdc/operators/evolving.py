@@ -47,8 +47,14 @@ def ask_for_instance(name: TableName, candidate: Candidate, plan: RunPlan, check
     sinks = [sink for shape, sink in loaded.items() if shape in adding.options.shapes]
     told = candidate.feed, candidate.schema, adding, plan.hides, sinks, plan.kept
     wanted, why = to_capture(name, *told, check=check)
-    others = (each.name for each in plan.new_instances.values() if each.name is not None)
-    new = new_instance(plan.feeds[name], candidate.feed, wanted, lambda: [*plan.instance_names(), *others])
+    # one of its own that the login does not see has been made already
+    own, wished = candidate.feed.source_object_id, [new.name for new in plan.new_instances.values() if new.name]
+    new = new_instance(
+        plan.feeds[name],
+        candidate.feed,
+        wanted,
+        lambda: [*wished, *(each for each, source in plan.instance_names().items() if source != own)],
+    )
     if new is None:
         return None
     if why is not None:

@@ -85,7 +85,7 @@ class RunPlan:
     :param missing: named tables that are not there, or cannot be seen; they are among the failures
     :param found_again: tables whose checkpoints say nothing but that they were not there, and that now are
     :param kept: schemas by their hash
-    :param instance_names: asks for the names of all capture instances of the database
+    :param instance_names: asks for the names of all capture instances, with the object_id of each source table
     :param max_idle: for so long a sink that failed for good is left alone
     :param requests: what people ask of the copies of tables
     :param began: ``time.monotonic`` before anything was read
@@ -128,7 +128,7 @@ class RunPlan:
     missing: set[TableName] = field(default_factory=set)
     found_again: list[TableName] = field(default_factory=list)
     kept: KeptSchemas = unknown_schema
-    instance_names: Callable[[], Sequence[str]] = tuple
+    instance_names: Callable[[], Mapping[str, int]] = dict
     max_idle: datetime.timedelta = LONGEST_IDLE
     small: bool = False
     requests: dict[TableName, CopyRequest] = field(default_factory=dict)

@@ -244,8 +244,8 @@ class Hook:
         matches = Matches(tables, by=places)
         return Survey(status, matches, tuple(i for table in listed for i in source.catalogue(table)))
 
-    def instance_names(self) -> list[str]:
-        return [instance.name for table in TABLES for instance in self._source.alive(table)]
+    def instance_names(self) -> dict[str, int]:
+        return {i.name: i.source_object_id for table in TABLES for i in self._source.alive(table)}
 
     def row_counts(self, object_ids: Collection[int]) -> dict[int, int]:
         return dict.fromkeys(object_ids, 0)

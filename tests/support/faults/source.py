@@ -250,7 +250,7 @@ class Hook:
     def row_counts(self, object_ids: Collection[int]) -> dict[int, int]:
         return dict.fromkeys(object_ids, 0)
 
-    def protection(self, _: Any) -> Protection:
+    def protection(self, _: Any, *, captured: bool = True) -> Protection:
         """Nothing is masked or filtered."""
         return Protection()
 

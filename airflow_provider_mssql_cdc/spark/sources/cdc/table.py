@@ -63,15 +63,16 @@ class CapturedTable:
         self.feed, self._mappings = table.feed, mappings
         self._slice_rows, self._salt, self._sees_fork = slice_rows, salt, sees_fork
         self._copying: TableCopy | None = None
-        self._altered_upto = table.altered_upto
+        self._altered_upto, self._is_begun = table.altered_upto, False
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the state: one statement, and one more where the change table was altered since the plan."""
         lsns = sorted({witness.lsn for witness in witnesses if isinstance(witness.lsn, Lsn)})
         state, self.feed, altered = read_state(self.jdbc, self.feed, lsns, sees_fork=self._sees_fork)
         if altered is not None and (self._altered_upto is None or altered > self._altered_upto):
-            check_altered(self.jdbc, self.table, altered)
+            check_altered(self.jdbc, self.table, altered, meanwhile=self._is_begun)
             self._altered_upto = altered
+        self._is_begun = True
         return state
 
     def low(self, state: SourceState) -> Position:

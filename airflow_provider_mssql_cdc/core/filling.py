@@ -21,6 +21,17 @@ FILLING = ".filling"
 _DIGITS = 8
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A history that gets no rows of the table with columns that it lacks.
+
+    :param why: as people are told
+    """
+
+    columns: tuple[str, ...]
+    why: str
+
+
 def own_columns(
     table: Chosen,
     now: TableSchema,
@@ -97,11 +108,58 @@ def lagging_in(
     :param types: of its columns that it follows
     """
     facts = SHAPES[shape]
-    is_whole = not facts.takes_history or (unique and not history.is_wide and history.operations == OPERATIONS)
-    if not facts.has_data or not table.schema.key or not is_whole or (facts.takes_history and history_fill == NONE):
+    if not facts.has_data or not table.schema.key or (facts.takes_history and history_fill == NONE):
+        return ()
+    if why_left_out(table, shape, unique, history) is not None:
         return ()
     unfilled = unfilled_now(sink.unfilled if sink is not None else (), types, own)
     return lacking(table, own, (*unfilled, *to_read_again(types, own)))
+
+
+def why_left_out(table: Chosen, shape: str, unique: bool, history: HistoryOptions) -> str | None:
+    """Why a history gets no rows of the table with the columns that it lacks; None of what gets them.
+
+    :param unique: whether the server enforces the key
+    """
+    if not SHAPES[shape].takes_history:
+        return None
+    if not table.schema.key:
+        return "the table has no key"
+    if not unique:
+        return "the server does not enforce its key"
+    if history.is_wide:
+        return "it is wide"
+    return None if history.operations == OPERATIONS else "it has some operations only"
+
+
+def left_out(
+    chosen: Chosen,
+    own: Mapping[str, Chosen],
+    lagging: Mapping[str, Collection[str]],
+    unique: bool,
+    history: HistoryOptions,
+    history_fill: str,
+) -> dict[str, LeftOut]:
+    """The histories that get no rows of the table with columns that they lack, or that other sinks are filled with,
+    though the entry asks for them.
+
+    :param own: the columns that sinks have, by shape
+    :param lagging: those that a copy fills, by shape
+    :param unique: whether the server enforces the key
+    :param history_fill: which rows a history is to get
+    """
+    if history_fill == NONE:
+        return {}
+    filled = {name for names in lagging.values() for name in names}
+    found = {}
+    for shape, columns in own.items():
+        if (why := why_left_out(chosen, shape, unique, history)) is None:
+            continue
+        lacks = lacking(chosen, columns, ())
+        names = tuple(c.name for c in chosen.schema.loaded if c.name in filled or c.name in lacks)
+        if names:
+            found[shape] = LeftOut(names, why)
+    return found
 
 
 def told_of_filling(
@@ -109,6 +167,7 @@ def told_of_filling(
     own: Mapping[str, Chosen],
     lagging: Mapping[str, Collection[str]],
     types: Mapping[str, Mapping[str, Followed]],
+    left: Mapping[str, LeftOut],
     *,
     leaves_null: bool,
 ) -> list[str]:
@@ -117,17 +176,22 @@ def told_of_filling(
     :param own: the columns that sinks have, by shape
     :param lagging: those that a copy fills, by shape
     :param types: that sinks follow, by shape and column
+    :param left: the histories that get no rows, by shape
     """
     told = []
     if filled := sorted({name for names in lagging.values() for name in names}):
         told.append(f"{', '.join(filled)}: filled by a copy of {', '.join(lagging)}, and shown with all values")
+    told += [
+        f"{', '.join(each.columns)}: {shape} gets no rows with the values of before, since {each.why}"
+        for shape, each in left.items()
+    ]
     anew = {
         shape: [name for name, each in of.items() if each.anew and own[shape].selection.holds(name)]
         for shape, of in types.items()
     }
     for name in sorted({name for names in anew.values() for name in names}):
-        if left := [shape for shape, names in anew.items() if name in names and name not in lagging.get(shape, ())]:
-            told.append(f"{name}: what {', '.join(left)} has of it stays as it was loaded, until the row changes")
+        if stay := [shape for shape, names in anew.items() if name in names and name not in lagging.get(shape, ())]:
+            told.append(f"{name}: what {', '.join(stay)} has of it stays as it was loaded, until the row changes")
     if leaves_null:
         nulls = dict.fromkeys(name for columns in own.values() for name in lacking(chosen, columns, ()))
         told += [f'{name}: NULL in the rows that targets have, until they change: fill="none"' for name in nulls]

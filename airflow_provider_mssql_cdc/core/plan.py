@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.dropping import told_of_dropped
 from airflow_provider_mssql_cdc.core.exceptions import GapError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import has_begun, reaches_back, without_lower_bound
-from airflow_provider_mssql_cdc.core.filling import lagging_in, noted, own_columns, told_of_filling
+from airflow_provider_mssql_cdc.core.filling import LeftOut, lagging_in, left_out, noted, own_columns, told_of_filling
 from airflow_provider_mssql_cdc.core.going_on import ids_there, names_before
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key, named_key
@@ -64,6 +64,7 @@ class Candidate:
     :param selection: what of its rows is loaded
     :param ddl: on the feed's columns
     :param lagging: shape to the columns that its sink lacks, or of which it lacks values of before, and is to get
+    :param left_out: the histories that get no rows with columns which they lack, by shape
     :param loaded_with: hash to canonical JSON of other columns that its sinks were loaded with
     :param adding: what decides of columns that they lack
     :param rekeyed: what those sinks were loaded with that go on by another key, by shape
@@ -82,6 +83,7 @@ class Candidate:
     failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
     ddl: tuple[DdlChange, ...] = ()
     lagging: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     loaded_with: Mapping[str, str] = field(default_factory=dict)
     adding: Adding | None = None
     rekeyed: Mapping[str, KeptSchema] = field(default_factory=dict)
@@ -109,9 +111,10 @@ class Candidate:
         """
         left = left_of(self.sinks, failed)
         lagging = {shape: names for shape, names in self.lagging.items() if shape in left}
-        return dataclasses.replace(
-            self, sinks=left, again=self.again & left.keys(), failed={**self.failed, **failed}, lagging=lagging
-        )
+        left_out = {shape: each for shape, each in self.left_out.items() if shape in left}
+        failed = {**self.failed, **failed}
+        again = self.again & left.keys()
+        return dataclasses.replace(self, sinks=left, again=again, failed=failed, lagging=lagging, left_out=left_out)
 
     def stands(self, shape: str) -> SinkState | None:
         """Where a sink stands that goes on, or begins anew by another key; None of one that begins else."""
@@ -248,7 +251,9 @@ def assess(
         )
     }
     leaves_null = options.loads_new_columns and options.leaves_null
-    warnings += told_of_filling(chosen, own, lagging, followed, leaves_null=leaves_null)
+    fills = options.loads_new_columns and not options.leaves_null
+    left = left_out(chosen, own, lagging, unique, options.history, options.history_fill) if fills else {}
+    warnings += told_of_filling(chosen, own, lagging, followed, left, leaves_null=leaves_null)
     warnings += told_of_dropped(schema, selection, options, adding.gone)
     why = "CDC captures it as NULL" if feed.CAN.captured else "it follows from others"
     warnings += [f"computed column {c.name} is left out: {why}" for c in schema.columns if c.computed]
@@ -271,6 +276,7 @@ def assess(
         failed=failed,
         ddl=concerning(of_feed, feed.columns, schema),
         lagging=lagging,
+        left_out=left,
         loaded_with={
             was.hash: was.canonical
             for shape in (*own, *rekeyed)

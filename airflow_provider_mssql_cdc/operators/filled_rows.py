@@ -7,7 +7,8 @@ from airflow_provider_mssql_cdc.operators.finding import RunPlan
 
 
 def told_of_rows(hook: MsSqlCdcHook, plan: RunPlan) -> list[str]:
-    """A text for each table whose sinks lack columns, and of which no copy is under way yet that fills them.
+    """A text for each table whose sinks lack columns, and of which no copy is under way yet that fills them; and one
+    where histories get no rows with them.
 
     The targets' own rows cannot be counted without Spark: they have about as many as the source table.
     """
@@ -15,7 +16,8 @@ def told_of_rows(hook: MsSqlCdcHook, plan: RunPlan) -> list[str]:
     for spec in plan.specs:
         candidate = plan.candidates[spec.name]
         copies = candidate.checkpoint.copies if candidate.checkpoint is not None else ()
-        if spec.fills and candidate.lagging and not any(copy.fills for copy in copies):
+        fills = spec.fills and candidate.lagging
+        if (fills or candidate.left_out) and not any(copy.fills for copy in copies):
             begin[spec.name] = candidate
     if not begin:
         return []
@@ -23,10 +25,17 @@ def told_of_rows(hook: MsSqlCdcHook, plan: RunPlan) -> list[str]:
     told = []
     for name, candidate in begin.items():
         rows = counts.get(candidate.feed.source_object_id, 0)
-        columns = ", ".join(sorted({column for columns in candidate.lagging.values() for column in columns}))
-        told.append(
-            f"{name}: to fill {columns}, the key and these columns of {rows:,} rows are copied (of a table of which "
-            "nearly all first rows have the same values there, only the others), and at most as many rows of "
-            f"{', '.join(candidate.lagging)} are written"
-        )
+        if candidate.lagging:
+            columns = ", ".join(sorted({column for columns in candidate.lagging.values() for column in columns}))
+            told.append(
+                f"{name}: to fill {columns}, the key and these columns of {rows:,} rows are copied (of a table of "
+                "which nearly all first rows have the same values there, only the others); all rows of "
+                f"{', '.join(candidate.lagging)} that get a value are written, also those that are not copied: up to "
+                f"about {rows:,} in each, and more where it holds older versions"
+            )
+        told += [
+            f"{name}: {shape} gets no rows with {', '.join(each.columns)} for the {rows:,} rows of the table, since "
+            f"{each.why}"
+            for shape, each in candidate.left_out.items()
+        ]
     return told

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.changes import INSERT, UPDATE, WIDE, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.exceptions import SelectionError
 from airflow_provider_mssql_cdc.core.filling import filling
@@ -38,9 +39,9 @@ def seen_group(source: Source) -> Group:
     return made
 
 
-def plan_of(group: Group, *entries: dict[str, Any]) -> RunPlan:
+def plan_of(group: Group, *entries: dict[str, Any], **given: Any) -> RunPlan:
     with group.source.hook() as hook:
-        return plan_load(hook, group.store, group.request(*entries), None)
+        return plan_load(hook, group.store, group.request(*entries, **given), None)
 
 
 def lacking(plan: RunPlan) -> tuple[str, ...]:
@@ -48,11 +49,11 @@ def lacking(plan: RunPlan) -> tuple[str, ...]:
     return plan.candidates[A].lagging.get("mirror", ())
 
 
-def settle(group: Group, *entries: dict[str, Any]) -> RunPlan:
+def settle(group: Group, *entries: dict[str, Any], **given: Any) -> RunPlan:
     """A run that loads all up to now, as its checkpoint tells."""
-    plan = plan_of(group, *entries)
+    plan = plan_of(group, *entries, **given)
     assert plan.failures == {}
-    group.settle(plan, group.request(*entries))
+    group.settle(plan, group.request(*entries, **given))
     stored = group.checkpoint(A)
     assert stored is not None
     sight = plan.sights[A]
@@ -88,7 +89,8 @@ def test_a_load_asks_for_an_instance_with_a_column_that_was_added(group: Group) 
     ((rows,),) = group.source.sql("SELECT COUNT(*) FROM dbo.a")
     assert plan.warnings == [
         f"dbo.a: to fill note, the key and these columns of {rows} rows are copied (of a table of which nearly all "
-        "first rows have the same values there, only the others), and at most as many rows of mirror are written"
+        "first rows have the same values there, only the others); all rows of mirror that get a value are written, "
+        f"also those that are not copied: up to about {rows} in each, and more where it holds older versions"
     ]
     assert [column.name for column in spec.schema.columns] == ["id", "v", "note"]
     assert lacking(plan_of(group, PROPOSE)) == ("note",)
@@ -425,3 +427,41 @@ def test_no_instance_is_asked_for_because_of_what_is_not_loaded(group: Group) ->
     plan = plan_of(group, entry)
     assert [new.wanted for new in plan.new_instances.values()] == [("more",)]
     assert plan_of(group, {**entry, "new_columns": {"more": "ask", "_lsn": "load"}}).new_instances == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "why"),
+    [
+        ("PRIMARY KEY", {"history": HistoryOptions(form=WIDE)}, "it is wide"),
+        ("PRIMARY KEY", {"history": HistoryOptions(operations=(INSERT, UPDATE))}, "it has some operations only"),
+        ("", {}, "the table has no key"),
+        ("PRIMARY KEY", {}, None),
+    ],
+    ids=str,
+)
+def test_a_history_that_gets_no_rows_is_told_with_their_number(
+    source: Source, key: str, said: dict[str, Any], why: str | None
+) -> None:
+    group = Group(source, "history")
+    source.sql(f"CREATE TABLE dbo.a (id int NOT NULL {key}, v int NULL)")
+    source.enable("dbo.a")
+    group.change("INSERT INTO dbo.a (id) VALUES (1), (2), (3)")
+    group.loaded(A)
+    group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    settle(group, PROPOSE, **said)
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20)")
+    settle(group, PROPOSE, **said)
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id, note) VALUES (5, N'n')")
+    settle(group, PROPOSE, **said)
+    group.loaded_up_to_now(A)
+    # the step with which the history takes the column
+    group.change("INSERT INTO dbo.a (id, note) VALUES (6, N'n')")
+    plan = plan_of(group, PROPOSE, **said)
+    assert (plan.failures, plan.candidates[A].feed.name) == ({}, "second")
+    warned = [text for text in plan.candidates[A].warnings if "gets no rows" in text]
+    counted = [text for text in plan.warnings if "gets no rows" in text]
+    assert warned == ([f"note: history gets no rows with the values of before, since {why}"] if why else [])
+    told = f"dbo.a: history gets no rows with note for the 6 rows of the table, since {why}"
+    assert counted == ([told] if why else [])
+    assert plan.candidates[A].lagging == ({} if why else {"history": ("note",)})

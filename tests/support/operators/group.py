@@ -50,7 +50,7 @@ class Group:
             on_gap="copy" if copy_on_gap else "fail",
             **{
                 name: given.pop(name)
-                for name in ("allow_masked", "key", "initial", "source", "on_schema_change")
+                for name in ("allow_masked", "key", "initial", "source", "on_schema_change", "history")
                 if name in given
             },
         )

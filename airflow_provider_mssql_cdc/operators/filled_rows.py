@@ -12,12 +12,15 @@ def told_of_rows(hook: MsSqlCdcHook, plan: RunPlan) -> list[str]:
 
     The targets' own rows cannot be counted without Spark: they have about as many as the source table.
     """
-    begin = {}
+    begin, filled = {}, set()
     for spec in plan.specs:
         candidate = plan.candidates[spec.name]
         copies = candidate.checkpoint.copies if candidate.checkpoint is not None else ()
-        fills = spec.fills and candidate.lagging
-        if (fills or candidate.left_out) and not any(copy.fills for copy in copies):
+        if any(copy.fills for copy in copies):
+            continue
+        if spec.fills and candidate.lagging:
+            filled.add(spec.name)
+        if spec.name in filled or candidate.left_out:
             begin[spec.name] = candidate
     if not begin:
         return []
@@ -25,7 +28,7 @@ def told_of_rows(hook: MsSqlCdcHook, plan: RunPlan) -> list[str]:
     told = []
     for name, candidate in begin.items():
         rows = counts.get(candidate.feed.source_object_id, 0)
-        if candidate.lagging:
+        if name in filled:
             columns = ", ".join(sorted({column for columns in candidate.lagging.values() for column in columns}))
             told.append(
                 f"{name}: to fill {columns}, the key and these columns of {rows:,} rows are copied (of a table of "

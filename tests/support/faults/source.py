@@ -245,7 +245,8 @@ class Hook:
         return Survey(status, matches, tuple(i for table in listed for i in source.catalogue(table)))
 
     def instance_names(self) -> dict[str, int]:
-        return {i.name: i.source_object_id for table in TABLES for i in self._source.alive(table)}
+        found = (instance for table in TABLES for instance in self._source.catalogue(table))
+        return {instance.name: instance.source_object_id for instance in found}
 
     def row_counts(self, object_ids: Collection[int]) -> dict[int, int]:
         return dict.fromkeys(object_ids, 0)

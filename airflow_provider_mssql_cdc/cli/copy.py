@@ -51,7 +51,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[list[Identity], str]:
     task = task_of(arguments)
     request = task.request()
     with contextlib.closing(hook_of(task.mssql_conn_id)) as hook:
-        survey = hook.survey(request.patterns, request.exclude)
+        survey = hook.survey(request.patterns, request.exclude, captured=request.captured)
     wanted = None if arguments.table is None else [parse_name(arguments.table)]
     identities = identities_of(
         survey,

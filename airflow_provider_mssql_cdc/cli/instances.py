@@ -171,7 +171,7 @@ def _found(task: MsSqlCdcLoadOperator, arguments: argparse.Namespace) -> tuple[s
     """
     request = task.request()
     with contextlib.closing(hook_of(task.mssql_conn_id)) as hook:
-        survey = hook.survey(request.patterns, request.exclude)
+        survey = hook.survey(request.patterns, request.exclude, captured=request.captured)
     found: dict[TableName, list[CaptureInstance]] = {}
     for instance in survey.instances:
         if _is_wanted(instance.source, arguments):

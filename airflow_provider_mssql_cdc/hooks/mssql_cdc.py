@@ -136,7 +136,7 @@ class MsSqlCdcHook(ReadingHook):
 
     def server_timezone(self) -> str | None:
         """``UTC``, or the Windows name of the server's zone; None where the server cannot say (before 2022)."""
-        status = self.database_status()
+        status = self.database_status(captured=False)
         if status.engine_edition == AZURE_SQL_DATABASE:
             return "UTC"
         if status.major_version < _CURRENT_TIMEZONE_ID_SINCE:

@@ -54,19 +54,20 @@ class ReadingHook(ConnectedHook):
 
     # A whole run's questions, one statement each unless said.
 
-    def survey(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Survey:
+    def survey(self, patterns: Sequence[str], exclude: Sequence[str] = (), *, captured: bool = True) -> Survey:
         """Read status, matched tables and their capture instances: three statements, for any number of tables.
 
-        With CDC off for the database there are no instances; nothing is raised for that.
+        With CDC off for the database there are no instances; nothing is raised for that. With ``captured=False`` it
+        is not asked, as if it were off.
 
         :raises TableNotFoundError: if no pattern matches any table
         """
-        status = self.database_status()
+        status = self.database_status(captured=captured)
         wanted = [parse_pattern(pattern) for pattern in patterns]
         unwanted = [parse_pattern(pattern) for pattern in exclude]
         rows = self._table_rows(wanted, unwanted, with_instances=status.cdc_enabled)
         matches = matches_of(rows, wanted, self.where.database)
-        instances = tuple(self._instances(rows, matches.tables, status.user))
+        instances = tuple(self._instances(rows, matches.tables, status.user)) if status.cdc_enabled else ()
         return Survey(status, matches, instances, self._missing(matches, wanted, unwanted))
 
     def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn | None = None) -> list[DdlChange]:
@@ -146,14 +147,16 @@ class ReadingHook(ConnectedHook):
 
     # Tables and instances.
 
-    def database_status(self) -> DatabaseStatus:
-        """Read the database's status: one statement, or some more where the login may not see all of it."""
+    def database_status(self, *, captured: bool = True) -> DatabaseStatus:
+        """Read the database's status, with ``captured`` as for ``survey``: one statement, or some more where the login
+        may not see all of it."""
+        first, second = statements.STATUS_TEXTS[captured]
         try:
-            return status_of(self.query(statements.STATUS)[0])
+            return status_of(self.query(first)[0])
         except SqlServerError:
             # Which of msdb, server state and configuration may be read differs by login and platform; if the rest
             # cannot be read either, the second statement says so.
-            row = self.query(statements.STATUS_WITHOUT_RIGHTS)[0]
+            row = self.query(second)[0]
         facts = status_of(row)
         retention = self.retention_minutes() if facts.cdc_enabled else None
         return status_of((*row[:9], retention, self._recovery_fork(), *row[11:]))

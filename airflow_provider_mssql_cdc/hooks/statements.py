@@ -43,6 +43,18 @@ ELSE
 STATUS = _STATUS.format(facts=_FACTS, more=_RIGHTS_NEEDED)
 STATUS_WITHOUT_RIGHTS = _STATUS.format(facts=_FACTS, more=_WITHOUT_RIGHTS)
 
+_OF_OTHERS = f"""
+  SELECT{_FACTS.replace("d.is_cdc_enabled", "CAST(0 AS bit)")},{{more}},
+    CAST(NULL AS binary(10)), CAST(NULL AS datetime), CAST(NULL AS binary(10))
+  FROM sys.databases AS d
+  WHERE d.name = DB_NAME()"""
+STATUS_TEXTS = {
+    True: (STATUS, STATUS_WITHOUT_RIGHTS),
+    False: (_OF_OTHERS.format(more=_RIGHTS_NEEDED), _OF_OTHERS.format(more=_WITHOUT_RIGHTS)),
+}
+"""The status by whether change data capture is asked, which not each login may: it counts as off where it is not. Each
+with what a login takes that lacks some rights."""
+
 _TABLES = """
 SELECT p.ordinal, p.purpose, t.object_id, s.name, t.name, t.is_tracked_by_cdc, {instance}
 FROM (VALUES {patterns}) AS p (ordinal, purpose, schema_pattern, table_pattern)

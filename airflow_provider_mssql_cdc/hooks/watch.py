@@ -127,6 +127,11 @@ class WatchRequest:
         """Of the entries, in their order."""
         return tuple(entry.text for entry in self.entries)
 
+    @property
+    def captured(self) -> bool:
+        """Whether some table may be read by change data capture."""
+        return any((entry.said or {}).get("source", self.defaults.source) != CT for entry in self.entries)
+
     def options(self, name: TableName, matching: Sequence[int] = ()) -> TableOptions:
         """The record of a table; the defaults where two entries decide, which the load refuses.
 
@@ -187,8 +192,7 @@ class Watch:
     @property
     def enabled(self) -> bool:
         """Whether CDC is on for the database, and some table may be read by it."""
-        asked = any(options.source != CT for options in self._options.values())
-        return asked and self._status is not None and self._status.cdc_enabled
+        return self._status is not None and self._status.cdc_enabled
 
     @property
     def kinds(self) -> set[str]:
@@ -232,7 +236,7 @@ class Watch:
                 raise
 
     def _look_at_everything(self, hook: MsSqlCdcHook, sources: Sequence[ChangeSource], now: datetime.datetime) -> None:
-        survey = hook.survey(self.request.patterns, self.request.exclude)
+        survey = hook.survey(self.request.patterns, self.request.exclude, captured=self.request.captured)
         self._status = status = survey.status
         by = survey.matches.by
         options = {table.name: self.request.options(table.name, by[table.name]) for table in survey.matches.tables}

@@ -40,7 +40,7 @@ def renamed(hook: MsSqlCdcHook, name: TableName, checkpoint: Checkpoint | None) 
 
 def renamed_of_all(hook: MsSqlCdcHook, store: CheckpointStore, request: Request) -> TableNotFoundError | None:
     """The error of a table that has another name by now, where no table is there that the load names."""
-    database = hook.database_status().name
+    database = hook.database_status(captured=request.captured).name
     for pattern in (entry.pattern for entry in request.entries if entry.pattern.names_one):
         schema, table = pattern.parts
         if schema is not None:

@@ -163,7 +163,7 @@ class MsSqlCdcCopyOperator(BaseOperator):
             on_lag="warn",
         )
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
-            survey = hook.survey(request.patterns, request.exclude)
+            survey = hook.survey(request.patterns, request.exclude, captured=request.captured)
         if survey.missing:
             names = ", ".join(str(each) for each in survey.missing)
             raise CopyAskedError(f"{names}: there is no such table, or the login does not see it.")

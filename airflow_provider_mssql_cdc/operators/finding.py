@@ -187,7 +187,7 @@ def look(
     """
     began = time.monotonic()
     try:
-        survey = hook.survey(request.patterns, request.exclude)
+        survey = hook.survey(request.patterns, request.exclude, captured=request.captured)
     except TableNotFoundError as error:
         raise renamed_of_all(hook, store, request) or error from None
     named = sources_named(request, survey)
@@ -196,7 +196,7 @@ def look(
     if request.on_disabled == "enable":
         if (failed := enable(hook, survey, feeds, named, sources, request)) is not None:
             failures = failed
-            survey = hook.survey(request.patterns, request.exclude)
+            survey = hook.survey(request.patterns, request.exclude, captured=request.captured)
             named = sources_named(request, survey)
             feeds = discover(sources, survey, named)
     elif not survey.status.cdc_enabled and not feeds and {*named.values()} == {CDC}:
@@ -353,7 +353,7 @@ def plan_of_running_job(
     try:
         if any(table.feed.CAN.captured for table in spec.tables):
             plan.lag = hook.lag(hook.database_status(), request.max_lag)
-        survey = hook.survey(request.patterns, request.exclude)
+        survey = hook.survey(request.patterns, request.exclude, captured=request.captured)
         for name in survey.matches.by.keys() & set(names):
             # of entries that have changed since and do not go together any more the server says nothing
             with suppress(ParameterError):

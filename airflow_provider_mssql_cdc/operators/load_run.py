@@ -203,7 +203,12 @@ class LoadRun(LoadSubmission):
     def _ask_for_copies(self, hook: MsSqlCdcHook, request: Request, context: Context) -> CopyAskedError | None:
         """Leave the requests for copies that the run's params ask for; why that is refused."""
         try:
-            ask_by_params(context, Variable, lambda: hook.survey(request.patterns, request.exclude), request.of_table)
+            ask_by_params(
+                context,
+                Variable,
+                lambda: hook.survey(request.patterns, request.exclude, captured=request.captured),
+                request.of_table,
+            )
         except CopyAskedError as error:
             self.log.error("no copy is asked for: %s", error)
             return error

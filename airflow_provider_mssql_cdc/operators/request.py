@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.change_tracking import DEFAULT_RETENTION
 from airflow_provider_mssql_cdc.core.checkpoint import Identity
+from airflow_provider_mssql_cdc.core.entry_values import CT
 from airflow_provider_mssql_cdc.core.exceptions import CutError, ParameterError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.patterns import matches
@@ -54,6 +55,11 @@ class Request:
     def patterns(self) -> tuple[str, ...]:
         """Of the entries, in their order."""
         return tuple(entry.text for entry in self.entries)
+
+    @property
+    def captured(self) -> bool:
+        """Whether some table may be read by change data capture."""
+        return any((entry.said or {}).get("source", self.defaults.source) != CT for entry in self.entries)
 
     def options(self, name: TableName) -> TableOptions:
         """The record of a table whose name the server did not compare: one that is not there, or was there before."""

@@ -260,7 +260,12 @@ class MsSqlCdcSensor(BaseSensorOperator):
             return
         request = watch_request(self)
         try:
-            ask_by_params(context, Variable, lambda: hook.survey(request.patterns, request.exclude), request.of_table)
+            ask_by_params(
+                context,
+                Variable,
+                lambda: hook.survey(request.patterns, request.exclude, captured=request.captured),
+                request.of_table,
+            )
         except CopyAskedError as error:
             if not loads_of(context):
                 raise

@@ -99,6 +99,18 @@ def test_a_database_without_change_data_capture_is_loaded_by_change_tracking(sma
     assert [sink.expects for spec in plan.specs for sink in spec.sinks] == [None, None]
 
 
+def test_a_login_without_a_right_to_change_data_capture_loads_by_change_tracking(group: Group) -> None:
+    group.source.enable("dbo.a")
+    login = f"r_{group.source.name}"
+    group.source.sql(f"CREATE LOGIN [{login}] WITH PASSWORD = N'{PASSWORD}'")
+    group.source.sql(f"CREATE USER [{login}] FOR LOGIN [{login}]")
+    for right in ("SELECT", "VIEW CHANGE TRACKING"):
+        group.source.sql(f"GRANT {right} ON SCHEMA::[dbo] TO [{login}]")
+    plan, sent = planned(group, login=login, source="ct")
+    assert ({spec.name for spec in plan.specs}, plan.failures, plan.warnings) == ({A, B}, {}, [])
+    assert of_cdc(sent) == []
+
+
 def test_a_table_that_was_just_enabled_is_loaded_at_version_0(small: Group) -> None:
     tracked.track(small.source, "dbo.c")
     plan, _ = planned(small, "dbo.c", source="ct", upto=Cut.at(Version(2)))

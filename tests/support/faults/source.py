@@ -237,7 +237,7 @@ class Hook:
             source.commits[mapped[-1]][0] if mapped else None, None, 60, START, 0, "", "16.0", "", 3, source.fork, None,
         )  # fmt: skip
 
-    def survey(self, *_: Any) -> Survey:
+    def survey(self, *_: Any, captured: bool = True) -> Survey:
         source, listed, status = self._source, self._world.listed, self.database_status()
         tables = tuple(SourceTable(name_of(t), 200 + n, tracked=True) for n, t in enumerate(TABLES) if t in listed)
         places = {name_of(table): (place,) for place, table in enumerate(self._world.listed)}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.entry_values import AUTO, CT, EVOLVE, PROPOSE
 from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import Feed, refused_options, refused_shapes
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
-from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.lineage import TrackedSince, VersionHistory, restored
+from airflow_provider_mssql_cdc.core.position import Position, Version
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, column_meant
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -49,6 +50,26 @@ def feeds_to_read(
         advice=f'Either give it a {before} again: what came meanwhile is a gap then, which on_gap="copy" closes. Or '
         f"load it anew by the {found[0][0].WORD}: drop its target tables and run `mssql-cdc checkpoint reset`.",
     )
+
+
+def tracked_anew(feed: Feed, sink: SinkState) -> str | None:
+    """Say that a table was truncated, or Change Tracking switched off and on for it, since a sink was loaded; None
+    where nothing shows that. On a quiet database the sink's version is valid still, and no change tells of it.
+    """
+    if not isinstance(feed, TrackedTable) or not isinstance(sink.position, Version) or feed.begin_version is None:
+        return None
+    now = VersionHistory(sink.position, tracking=TrackedSince(feed.begin_version.value))
+    return now.contradiction(sink.position, sink.witness)
+
+
+def check_tracking(name: TableName, feed: Feed, checkpoint: Checkpoint | None) -> None:
+    """Refuse a table of which ``tracked_anew`` says so.
+
+    :raises RestoredError: saying what was seen
+    """
+    for sink in checkpoint.loaded.values() if checkpoint is not None else ():
+        if why := tracked_anew(feed, sink):
+            raise restored(name, f"the checkpoint stands at {sink.position}", why)
 
 
 def _word(position: Position) -> str:

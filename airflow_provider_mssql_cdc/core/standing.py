@@ -33,7 +33,9 @@ def quiet_checkpoint(candidate: Candidate, upto: Position, witness: Witness | No
     }
     for shape, state in states.items():
         if state.position < upto:
-            moved[shape] = dataclasses.replace(moved[shape], read_through=upto, witness=witness)
+            # of a version nothing is seen but since when the table is tracked, which holds on
+            kept = witness if candidate.feed.CAN.captured else state.witness
+            moved[shape] = dataclasses.replace(moved[shape], read_through=upto, witness=kept)
     return dataclasses.replace(candidate.checkpoint, sinks={**candidate.checkpoint.sinks, **moved})
 
 

@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.core.feed_choice import feed_to_read, has_begun
 from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
 from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
+from airflow_provider_mssql_cdc.core.source_choice import tracked_anew
 from airflow_provider_mssql_cdc.core.table import TableName
 
 _ENABLING_MENDS = 'on_disabled="enable"'
@@ -267,7 +268,7 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
     of_kind = isinstance(position, feed.POSITION)
-    if of_kind and (probe.cut is None or probe.cut < position):
+    if of_kind and (probe.cut is None or probe.cut < position or _is_tracked_anew(table, feed)):
         return Call(Reason.OTHER_LINEAGE)
     if not of_kind or _is_replaced(table, feed):
         return Call(Reason.INSTANCE_GONE) if _has_begun(feed, probe) else None
@@ -311,6 +312,11 @@ def _has_lost_its_start(table: Watched, feed: Feed, probe: Probe) -> bool:
     """Whether a feed that was loaded from shows no lower bound any more: a load does not wait for that, but fails."""
     known = table.checkpoint.feeds(table.shapes) if table.checkpoint is not None else ()
     return _readable_from(feed, probe) is None and any(ref.is_same(feed) for ref in known)
+
+
+def _is_tracked_anew(table: Watched, feed: Feed) -> bool:
+    sinks = table.checkpoint.loaded if table.checkpoint is not None else {}
+    return any(tracked_anew(feed, sinks[shape]) for shape in table.sound if shape in sinks)
 
 
 def _is_replaced(table: Watched, feed: Feed) -> bool:

@@ -25,6 +25,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     MaskedError,
     MsSqlCdcError,
     ParameterError,
+    RestoredError,
     TableNotFoundError,
     TargetError,
 )
@@ -285,7 +286,7 @@ def _settle(plan: RunPlan, found: Mapping[TableName, Sequence[Sequence[Feed]]], 
     for name in plan.feeds.keys() & plan.checkpoints.keys():
         try:
             plan.feeds[name] = settled(name, found[name], plan.options[name], plan.checkpoints[name], request)
-        except FeedError as error:
+        except (FeedError, RestoredError) as error:
             plan.failures.setdefault(name, error)
 
 

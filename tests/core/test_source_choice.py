@@ -9,12 +9,20 @@ import pytest
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, SinkState
 from airflow_provider_mssql_cdc.core.entry_values import AUTO, CDC, CT, ON_SCHEMA_CHANGE, SOURCES
-from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError
+from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError, RestoredError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, is_captured
 from airflow_provider_mssql_cdc.core.feed_choice import has_begun
 from airflow_provider_mssql_cdc.core.initial import Initial
+from airflow_provider_mssql_cdc.core.lineage import TrackedSince, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Version
-from airflow_provider_mssql_cdc.core.source_choice import check_served, feeds_to_read, may_read, refused_for
+from airflow_provider_mssql_cdc.core.source_choice import (
+    check_served,
+    check_tracking,
+    feeds_to_read,
+    may_read,
+    refused_for,
+    tracked_anew,
+)
 from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import Target
@@ -67,6 +75,27 @@ def test_one_whose_source_is_gone_fails_with_both_ways_out(left, at, before, now
     # a source that is named is told so where positions are compared
     for source in (CDC, CT):
         assert feeds_to_read(NAME, [[left]], source, loaded(at)) == [left]
+
+
+def test_another_tracking_is_told_by_the_version_at_which_it_began():
+    def sink(at, begin):
+        seen = TrackedSince(begin) if begin is not None else None
+        return SinkState(at, at, Witness(at, DAY, tracking=seen))
+
+    def feed(begin):
+        return dataclasses.replace(TRACKED, begin_version=begin)
+
+    assert tracked_anew(feed(Version(3)), sink(VERSION, 3)) is None
+    assert "it is tracked from version 5 on now, and was from 3 on" in tracked_anew(feed(Version(5)), sink(VERSION, 3))
+    # where one of the two was not seen, nothing is known
+    assert tracked_anew(feed(None), sink(VERSION, 3)) is None
+    assert tracked_anew(feed(Version(5)), sink(VERSION, None)) is None
+    assert tracked_anew(feed(Version(5)), SinkState(VERSION, VERSION)) is None
+    assert tracked_anew(CAPTURED, sink(LSN, 3)) is None
+    assert tracked_anew(feed(Version(5)), sink(LSN, 3)) is None
+    check_tracking(NAME, feed(Version(5)), None)
+    with pytest.raises(RestoredError, match="checkpoint stands at version 5, but the table was truncated"):
+        check_tracking(NAME, feed(Version(5)), Checkpoint(loaded().identity, {"mirror": sink(VERSION, 3)}))
 
 
 def test_change_data_capture_is_refused_nothing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import uuid
 from collections.abc import Iterator
@@ -138,10 +139,42 @@ def test_a_quiet_table_moves_on_and_a_changed_one_is_loaded(small: Group) -> Non
     assert [spec.name for spec in plan.specs] == [A]
 
 
+@pytest.mark.parametrize("how", ["truncated", "switched off and on"])
+def test_a_quiet_table_that_is_tracked_anew_is_told_though_its_version_is_valid(small: Group, how: str) -> None:
+    loaded(small, A, B)
+    small.source.sql("UPDATE dbo.b SET v = 2")
+    # what is proven empty keeps what was seen
+    plan, _ = planned(small, "dbo.a", source="ct")
+    small.settle(plan, small.request(source="ct"))
+    small.store.overwrite(plan.quiet[A])
+    assert plan.quiet[A].sinks["mirror"].position == Version(3)
+    if how == "truncated":
+        small.source.sql("TRUNCATE TABLE dbo.a")
+    else:
+        small.source.sql("ALTER TABLE dbo.a DISABLE CHANGE_TRACKING; DELETE FROM dbo.a")
+        small.source.sql("ALTER TABLE dbo.a ENABLE CHANGE_TRACKING")
+    assert tracked.version(small.source) == Version(3)
+    assert tracked.tracked(small.source, A).min_valid_version == Version(3)
+    plan, _ = planned(small, source="ct")
+    assert [spec.name for spec in plan.specs] == [B]
+    assert "the checkpoint stands at version 3, but the table was truncated, or Change Tracking" in str(
+        plan.failures[A]
+    )
+
+
+def removed(group: Group, table: TableName) -> None:
+    """Let a table have no changes before now, as after cleanup."""
+    group.source.sql(f"TRUNCATE TABLE {table}")
+    stored = group.store.load(group.source.identity(table))
+    assert stored is not None
+    sinks = {shape: dataclasses.replace(sink, witness=None) for shape, sink in stored.sinks.items()}
+    group.store.overwrite(dataclasses.replace(stored, sinks=sinks))
+
+
 def test_changes_that_were_removed_are_a_gap_of_that_table_alone(small: Group) -> None:
     loaded(small, A, B)
     small.source.sql("UPDATE dbo.a SET v = 2; UPDATE dbo.b SET v = 2")
-    small.source.sql("TRUNCATE TABLE dbo.a")
+    removed(small, A)
     plan, _ = planned(small, source="ct")
     assert [spec.name for spec in plan.specs] == [B]
     assert plan.failures.keys() == {A}

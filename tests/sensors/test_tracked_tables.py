@@ -95,6 +95,15 @@ def test_a_sensor_waits_without_change_data_capture(
     assert found(wait, capsys) == ("version=2", "b: EVENTS")
     small.sql("TRUNCATE TABLE dbo.b")
     assert found(wait, capsys)[1] == "b: PURGED"
+    # where nothing is behind the version, another tracking tells
+    loaded(small, monkeypatch, A, B)
+    assert found(sensor(source=source), capsys) == (None, "")
+    small.sql("TRUNCATE TABLE dbo.a")
+    small.sql("INSERT INTO dbo.a VALUES (9, 9)")
+    loaded(small, monkeypatch, A, B)
+    assert found(sensor(source=source), capsys) == (None, "")
+    small.sql("TRUNCATE TABLE dbo.a")
+    assert found(sensor(source=source), capsys)[1] == "a: OTHER_LINEAGE"
 
 
 def test_a_look_while_nothing_changes_is_one_statement(small: Source, monkeypatch: pytest.MonkeyPatch) -> None:

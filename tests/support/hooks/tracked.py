@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.lineage import TrackedSince, Witness
 from airflow_provider_mssql_cdc.core.position import Version
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -40,7 +42,8 @@ def loaded(source: Source, table: TableName, position: Version | None = None) ->
     """What a load up to now leaves, or up to a version."""
     feed, at = tracked(source, table), position or version(source)
     schema = KeptSchema.of(feed.schema)
-    sinks = {"mirror": SinkState(at, at)}
+    since = None if feed.begin_version is None else TrackedSince(feed.begin_version.value)
+    sinks = {"mirror": SinkState(at, at, Witness(at, datetime.datetime(2026, 1, 1), tracking=since))}
     return checkpoint_of(source.identity(table), sinks, FeedRef.of(feed), schema.hash), schema
 
 

@@ -127,6 +127,7 @@ class TrackingSource:
         since that would read all of them.
         """
         self.found_more = False
+        self._learn(after)
         versions = {name: Version.of(at) for name, at in after.items() if name not in self.unreadable}
         cut = None if upto is None else Version.of(upto)
         fork = status.recovery_fork_guid if status is not None else None
@@ -156,6 +157,16 @@ class TrackingSource:
                 newest[name] = cut
         return Probe(cut, newest, readable_from, lineage=VersionHistory(current, fork))
 
+    def _learn(self, names: Iterable[str]) -> None:
+        """Find tables that somebody has discovered by another connection, which was lost since."""
+        unknown = [name for name in names if name not in self._known and name not in self.unreadable]
+        if not unknown:
+            return
+        self._known |= {table.name: table for table in self.hook.tracked_tables()}
+        self._leave_out(
+            {name: _gone(f"{name} is not tracked any more.") for name in unknown if name not in self._known}
+        )
+
     def _leave_out(self, faulty: Mapping[str, CdcPermissionError]) -> None:
         for name, reason in faulty.items():
             log.warning("tracked table %s is left out: %s", name, reason)
@@ -166,7 +177,8 @@ class TrackingSource:
         """Look again at what could not be read."""
         again = {name: Version.of(after[name]) for name in self.unreadable if name in after}
         self.unreadable = {}
-        self.unreadable |= self._faulty(again)
+        self._learn(again)
+        self.unreadable |= self._faulty({name: at for name, at in again.items() if name in self._known})
         self.found_more = False
 
     def _faulty(self, after: Mapping[str, Version]) -> dict[str, CdcPermissionError]:
@@ -176,9 +188,7 @@ class TrackingSource:
             try:
                 self._probe({name: position}, None, None)
             except ChangeTrackingDisabledError as error:
-                found[name] = CdcPermissionError(error.message, number=NOT_TRACKED, advice=error.advice)
-                # it may be tracked again by now
-                found[name].permanent = False
+                found[name] = _gone(error.message, error.advice)
             except CdcPermissionError as error:
                 found[name] = error
         return found
@@ -204,6 +214,13 @@ class TrackingSource:
 
 def _is_of_one_table(error: MsSqlCdcError) -> bool:
     return not isinstance(error, CdcPermissionError) or error.number in _OF_ONE_TABLE
+
+
+def _gone(message: str, advice: str | None = None) -> CdcPermissionError:
+    error = CdcPermissionError(message, number=NOT_TRACKED, advice=advice)
+    # it may be tracked again by now
+    error.permanent = False
+    return error
 
 
 def _denied(table: TrackedTable, user: str) -> CdcPermissionError:

@@ -135,6 +135,20 @@ def test_a_table_that_is_tracked_no_more_is_left_out_alone(shop: Source, hook: C
     assert source.unreadable.keys() == {"dbo.a"}
 
 
+def test_another_connection_knows_tables_that_one_before_it_has_discovered(shop: Source, hook: CountingHook) -> None:
+    """As a trigger does that has lost its connection: what it watches it has listed by the other one."""
+    shop.sql("INSERT INTO dbo.a VALUES (1, 1)")
+    source = TrackingSource(hook)
+    after = {"dbo.a": Version(0), "dbo.b": Version(0), "dbo.gone": Version(0)}
+    assert source.probe(after).newest == {"dbo.a": Version(1)}
+    assert (source.unreadable.keys(), source.found_more) == ({"dbo.gone"}, True)
+    hook.sent.clear()
+    assert source.probe(after).newest == {"dbo.a": Version(1)}
+    assert len(hook.sent) == 1
+    source.recheck(after)
+    assert source.unreadable.keys() == {"dbo.gone"}
+
+
 @pytest.mark.parametrize(
     ("grants", "advice"),
     [

@@ -184,6 +184,17 @@ def test_changes_that_were_removed_are_a_gap_of_that_table_alone(small: Group) -
     assert {spec.name for spec in plan.specs} == {A, B}
 
 
+def test_rows_are_whole_so_that_a_filter_may_stand_beside_long_values(small: Group) -> None:
+    small.source.sql(
+        "CREATE TABLE dbo.c (id int NOT NULL PRIMARY KEY, note nvarchar(max), stamp rowversion, twice AS (id * 2))"
+    )
+    small.source.sql("ALTER TABLE dbo.c ENABLE CHANGE_TRACKING")
+    plan, _ = planned(small, {"table": "dbo.c", "where": [("id", "<", 5)]}, source="ct")
+    (spec,) = plan.specs
+    assert [column.name for column in spec.schema.loaded] == ["id", "note", "stamp"]
+    assert plan.candidates[C].warnings == ("computed column twice is left out: it follows from others",)
+
+
 def test_a_restored_database_is_told(small: Group) -> None:
     checkpoint, schema = tracked.loaded(small.source, A, Version(9))
     SchemaStore(small.variables).keep(schema)

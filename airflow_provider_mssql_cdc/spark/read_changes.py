@@ -32,7 +32,7 @@ from airflow_provider_mssql_cdc.spark.shapes.fold import column
 from airflow_provider_mssql_cdc.spark.shapes.history import history_events
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
-from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_parts
+from airflow_provider_mssql_cdc.spark.sources.catalog import read_parts
 from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
 
 _INSTANCE = (
@@ -167,7 +167,7 @@ def _instance(jdbc: Jdbc, table: str, wanted: str | None, window: Window) -> Cap
         + (f" AND ct.capture_instance = {literal(wanted)}" if wanted else ""),
         f"{_INSTANCE}, object_id INT",
     )
-    parts = read_parts(jdbc, f"= OBJECT_ID({literal(table)})") if rows else []
+    parts = read_parts(jdbc, catalog.columns(f"= OBJECT_ID({literal(table)})")) if rows else []
     instances = [
         instance
         for row in rows

@@ -27,18 +27,20 @@ def asked(server: Sandbox, sql: str) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in server.execute(sql)[-1].columns), strict=True))
 
 
-def parts_of(server: Sandbox, table: str, descending: Sequence[bool]) -> tuple[KeyPart, ...]:
-    """The columns of a table's index, as the catalogue has them."""
+def columns_of(server: Sandbox, table: str) -> list[Column]:
+    """A table's columns but for ``id``, as the catalogue has them."""
     columns = asked(
         server,
         "SELECT c.column_id, c.name, TYPE_NAME(c.system_type_id), c.max_length, c.precision, c.scale, c.is_nullable,"
         f" c.collation_name FROM sys.columns c WHERE c.object_id = OBJECT_ID(N'{table}') AND c.name <> N'id'"
         " ORDER BY c.column_id",
     )
-    return tuple(
-        KeyPart(Column(number, number, name, *rest), down)
-        for (number, name, *rest), down in zip(columns, descending, strict=True)
-    )
+    return [Column(number, number, name, *rest) for number, name, *rest in columns]
+
+
+def parts_of(server: Sandbox, table: str, descending: Sequence[bool]) -> tuple[KeyPart, ...]:
+    """The columns of a table's index."""
+    return tuple(KeyPart(column, down) for column, down in zip(columns_of(server, table), descending, strict=True))
 
 
 def copied(server: Sandbox, table: str, parts: Sequence[KeyPart], rows: int) -> list[list[tuple[Any, ...]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from airflow_provider_mssql_cdc.core.common_values import are_common, differing,
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.sandbox import Sandbox
 from airflow_provider_mssql_cdc.sandbox.collations.names import COLLATIONS
+from tests.core.test_chunks import asked, columns_of
 from tests.support.key_types import TYPES
 
 TEXTS = {
@@ -29,22 +29,6 @@ ALIKE = ["new", "NEW", "new ", "nëw", "new\x00", "ne\u0077\u0301"]
 def server() -> Iterator[Sandbox]:
     with Sandbox(agent_running=False) as opened:
         yield opened
-
-
-def asked(server: Sandbox, sql: str) -> list[tuple[Any, ...]]:
-    """The rows of a query."""
-    return list(zip(*(column.to_pylist() for column in server.execute(sql)[-1].columns), strict=True))
-
-
-def columns_of(server: Sandbox, table: str) -> list[Column]:
-    """A table's columns but for its key, as the catalogue has them."""
-    found = asked(
-        server,
-        "SELECT c.column_id, c.name, TYPE_NAME(c.system_type_id), c.max_length, c.precision, c.scale, c.is_nullable,"
-        f" c.collation_name FROM sys.columns c WHERE c.object_id = OBJECT_ID(N'{table}') AND c.name <> N'id'"
-        " ORDER BY c.column_id",
-    )
-    return [Column(number, number, name, *rest) for number, name, *rest in found]
 
 
 def looked_for(

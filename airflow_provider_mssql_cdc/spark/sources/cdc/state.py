@@ -21,12 +21,7 @@ from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableSchema, literal, lsn_literal
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
-
-_PARTS = (
-    "kind INT, object_id INT, ordinal INT, name STRING, column_id INT, type_name STRING, max_length INT,"
-    " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN,"
-    " encryption_type INT"
-)
+from airflow_provider_mssql_cdc.spark.sources.catalog import read_parts
 
 
 def read_state(
@@ -85,14 +80,6 @@ def _state(jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn], *, sees_f
     return rows[0]
 
 
-def read_parts(jdbc: Jdbc, tables: str) -> list[Row]:
-    """What the catalogue says of the columns and keys of instances, as ``core.catalog`` reads it.
-
-    :param tables: T-SQL behind ``source_object_id``: which source tables are meant
-    """
-    return jdbc.rows(catalog.columns(tables), _PARTS)
-
-
 def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
     """Prove that the captured columns are still those that were planned.
 
@@ -101,7 +88,9 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
         sys.sp_cdc_enable_table)
     """
     feed, planned = table.feed, table.schema
-    parts = [p for p in read_parts(jdbc, f"= {feed.source_object_id}") if p["object_id"] == feed.object_id]
+    parts = [
+        p for p in read_parts(jdbc, catalog.columns(f"= {feed.source_object_id}")) if p["object_id"] == feed.object_id
+    ]
     captured = catalog.captured_columns(parts)
     there = {c.column_id for c in (*captured, *catalog.uncaptured_columns(parts)) if not c.dropped}
     now = TableSchema(captured, planned.key)

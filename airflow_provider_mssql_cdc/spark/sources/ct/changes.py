@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.spark.staging import Counts
 LEVEL_OF_SNAPSHOTS = 5
 """``transaction_isolation_level`` of a session under SNAPSHOT (docs: sys.dm_exec_sessions)."""
 
-_LEVEL, _MIN_VALID, _BEGIN = (TEMPORARY + name for name in ("level", "min_valid", "begin"))
+_LEVEL, _MIN_VALID = (TEMPORARY + name for name in ("level", "min_valid"))
 _HERE, _LETTER, _AT = (TEMPORARY + name for name in ("here", "letter", "at"))
 
 
@@ -43,7 +43,7 @@ class ReadChanges:
 
     def events(self) -> DataFrame:
         """One row for each key that changed."""
-        return self.files.rows().where(F.col("_version").isNotNull()).drop(_LEVEL, _MIN_VALID, _BEGIN)
+        return self.files.rows().where(F.col("_version").isNotNull()).drop(_LEVEL, _MIN_VALID)
 
 
 def read_changes(
@@ -79,7 +79,7 @@ def read_changes(
         for target in mapping.targets
     ]
     own = [F.col(_AT).alias("_version"), F.col(_AT).alias("_n"), operation.alias("_op")]
-    files = write_rows(rows.select(*targets, *own, _LEVEL, _MIN_VALID, _BEGIN), folder)
+    files = write_rows(rows.select(*targets, *own, _LEVEL, _MIN_VALID), folder)
     return _told(files)
 
 
@@ -131,10 +131,9 @@ def _statement(
     said = (
         "SELECT (SELECT CAST(transaction_isolation_level AS int) FROM sys.dm_exec_sessions"
         " WHERE session_id = @@SPID) AS level,"
-        f" CHANGE_TRACKING_MIN_VALID_VERSION({table.feed.object_id}) AS min_valid,"
-        f" (SELECT begin_version FROM sys.change_tracking_tables WHERE object_id = {table.feed.object_id}) AS began"
+        f" CHANGE_TRACKING_MIN_VALID_VERSION({table.feed.object_id}) AS min_valid"
     )
-    columns = {_LEVEL: ("s.level", "INT"), _MIN_VALID: ("s.min_valid", "BIGINT"), _BEGIN: ("s.began", "BIGINT")}
+    columns = {_LEVEL: ("s.level", "INT"), _MIN_VALID: ("s.min_valid", "BIGINT")}
     columns |= {_AT: ("d.at", "BIGINT"), _LETTER: ("d.letter", "STRING"), _HERE: ("d.here", "INT")}
     columns |= {_of_change(m): (f"d.{_of_change(m)}", m.read_type) for m in key}
     columns |= {m.alias: (f"d.{m.alias}", m.read_type) for m in read}

@@ -19,18 +19,13 @@ from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableSchema
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
+from airflow_provider_mssql_cdc.spark.sources.catalog import read_parts
 
 _ON = 1
 """``snapshot_isolation_state`` of a database that allows it (docs: sys.databases)."""
 
 ON_A_SECONDARY = 22117
 """What SQL Server itself answers on a secondary replica that knows no versions."""
-
-_PARTS = (
-    "kind INT, object_id INT, ordinal INT, name STRING, column_id INT, type_name STRING, max_length INT,"
-    " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN,"
-    " encryption_type INT"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +120,7 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
 
     :raises SchemaChangedError: with what differs
     """
-    parts = jdbc.rows(tracked_catalog.columns(f"= {table.feed.object_id}"), _PARTS)
+    parts = read_parts(jdbc, tracked_catalog.columns(f"= {table.feed.object_id}"))
     columns, _ = tracked_catalog.schema_of(parts)
     planned, now = TableSchema(table.feed.columns, ()), TableSchema(columns, ())
     if planned.hash != now.hash:

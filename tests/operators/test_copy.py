@@ -283,7 +283,7 @@ def test_a_sensor_whose_first_look_fails_asks_later(
     waiting = wait()
     survey = MsSqlCdcHook.survey
 
-    def away(*_: Any) -> Any:
+    def away(*_: Any, **_options: Any) -> Any:
         raise ServerUnreachableError("no answer", number=20009)
 
     monkeypatch.setattr(MsSqlCdcHook, "survey", away)

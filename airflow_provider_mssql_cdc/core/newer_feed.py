@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from airflow_provider_mssql_cdc.core.adding import Adding, names_of
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
@@ -41,7 +41,7 @@ def feed_to_load(
     for newer in by_age(feeds):
         if newer is feed or not going_on:
             break
-        if _adds(newer, has, adding) and not _held_back(name, newer, feed, going_on, adding, kept, probe):
+        if _adds(newer, has, adding) and not _held_back(name, newer, feed, checkpoint, going_on, adding, kept, probe):
             return newer
     return feed
 
@@ -50,6 +50,7 @@ def held_back(
     name: TableName,
     feeds: Sequence[Feed],
     feed: Feed,
+    checkpoint: Checkpoint | None,
     sinks: Sequence[SinkState],
     adding: Adding,
     kept: KeptSchemas,
@@ -65,7 +66,7 @@ def held_back(
         if newer is feed:
             break
         if columns := _adds(newer, has, adding):
-            why = _held_back(name, newer, feed, sinks, adding, kept, probe)
+            why = _held_back(name, newer, feed, checkpoint, sinks, adding, kept, probe)
             told.append(f"{newer} has {', '.join(columns)}, and is not read: {why}")
     return told
 
@@ -80,7 +81,8 @@ def _held_back(
     name: TableName,
     feed: Feed,
     before: Feed,
-    sinks: Iterable[SinkState],
+    checkpoint: Checkpoint | None,
+    sinks: Sequence[SinkState],
     adding: Adding,
     kept: KeptSchemas,
     probe: Probe | None,
@@ -106,4 +108,9 @@ def _held_back(
             return "of an asserted position nobody knows with which columns it was loaded"
         if not adding.goes_on(feed, now, sink, kept):
             return "its columns, their types or its key are not those that the sinks were loaded with"
+    if lost_before is not None and not any(is_gap(sink.position, lost_before) for sink in sinks):
+        # another copy would begin in its place
+        fills = {column for copy in checkpoint.copies for column in copy.fills} if checkpoint is not None else set()
+        if fills and fills <= {column.name for column in before.columns}:
+            return f"a copy by {before} still fills {', '.join(sorted(fills))}"
     return None

@@ -63,6 +63,7 @@ class Candidate:
     :param lost_after: shape to where a gap begins that ``on_gap="copy"`` is to close
     :param selection: what of its rows is loaded
     :param ddl: on the feed's columns
+    :param altered_at: as ``TableSpec`` has it
     :param lagging: shape to the columns that its sink lacks, or of which it lacks values of before, and is to get
     :param left_out: the histories that get no rows with columns which they lack, by shape
     :param loaded_with: hash to canonical JSON of other columns that its sinks were loaded with
@@ -82,6 +83,7 @@ class Candidate:
     again: frozenset[str] = frozenset()
     failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
     ddl: tuple[DdlChange, ...] = ()
+    altered_at: Position | None = None
     lagging: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     loaded_with: Mapping[str, str] = field(default_factory=dict)
@@ -217,7 +219,7 @@ def assess(
         return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
     warnings += told
-    warnings += held_back(name, feeds, feed, going_on, adding, kept, probe)
+    warnings += held_back(name, feeds, feed, checkpoint, going_on, adding, kept, probe)
     chosen = Chosen(schema, selection)
     rekeyed = {s: then for s, then in others.items() if s in sinks and begins_anew(schema, then, widens=widens)}
     own = {
@@ -275,6 +277,7 @@ def assess(
         again=frozenset(turn.again),
         failed=failed,
         ddl=concerning(of_feed, feed.columns, schema),
+        altered_at=max((change.lsn for change in of_feed if change.requires_column_update), default=readable_from),
         lagging=lagging,
         left_out=left,
         loaded_with={
@@ -367,6 +370,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         source_object_id=candidate.adding.source_object_id if candidate.adding is not None else None,
         selection=candidate.selection,
         ddl=candidate.ddl,
+        altered_at=candidate.altered_at,
         sinks=tuple(
             SinkSpec(
                 shape=shape,

@@ -133,6 +133,8 @@ class TableSpec:
         ``spark.mssql_cdc.salt``
     :param feed: what its changes are read by
     :param ddl: all that is known of DDL on the feed's columns, in order
+    :param altered_at: where the last statement was, when the run was planned, that has altered one of all columns that
+        the feed captures; where it begins if there was none; None where nobody looked
     :param alternatives: the same table by its other feeds, where no checkpoint says which one its sinks are
         loaded from: the one that their markers name is read
     :param copies: names the folder of the table's copies; '' where a copy does not outlive the job
@@ -169,6 +171,7 @@ class TableSpec:
     unique_key: bool = True
     selection: Selection = EVERYTHING
     ddl: tuple[DdlChange, ...] = ()
+    altered_at: Position | None = None
     alternatives: tuple[TableSpec, ...] = ()
     copies: str = ""
     copy: KnownCopy | None = None

@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.receipt import SinkReceipt, TableReceipt
 from airflow_provider_mssql_cdc.core.schema_changes import unwritten
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.standing import loaded_from
-from airflow_provider_mssql_cdc.core.table import TableName, hash_of
+from airflow_provider_mssql_cdc.core.table import hash_of
 from airflow_provider_mssql_cdc.operators.copying import copies_of, ended_with
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 
@@ -79,15 +79,6 @@ def after_job(
         if shape in sinks:
             sinks[shape] = dataclasses.replace(sinks[shape], taken_told=told)
     return dataclasses.replace(stored, sinks=sinks)
-
-
-def forget_fills(plan: RunPlan, written: dict[TableName, Checkpoint]) -> None:
-    """Take copies out of the checkpoints that a run writes which fill columns that nobody wants any more."""
-    for name, candidate in plan.candidates.items():
-        stored = written.get(name) or plan.checkpoints[name]
-        if stored is not None and not candidate.fills and any(copy.fills for copy in stored.copies):
-            copies = tuple(copy for copy in stored.copies if not copy.fills)
-            written[name] = dataclasses.replace(stored, copies=copies)
 
 
 def _read(spec: TableSpec, sink: SinkReceipt, known: SinkState | None) -> dict[str, Any]:

@@ -52,6 +52,7 @@ from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
 from airflow_provider_mssql_cdc.operators.sourcing import by_source
+from airflow_provider_mssql_cdc.operators.unwanted_fills import give_up_fills
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +111,7 @@ def _plan_source(
     ddl = source.ddl([feed for group in feeds.values() for feed in group])
     see_schemas(plan, feeds, ddl, status, status.max_lsn if source.kind.CAN.captured else probe.lineage.newest)
     candidates = _assess_all(ddl, plan, feeds, probe, request)
+    give_up_fills(plan, candidates)
     _leave_out_unprobed(plan, candidates, positions)
     cut = probe.cut
     if cut is None:

@@ -107,13 +107,13 @@ class History:
     def alter(self) -> None:
         """Change a column of a table."""
         source = self.world.source
-        kinds = ("add", "add", "add", "again", "drop", "drop", "alter", "alter")
+        kinds = ("add", "add", "add", "again", "drop", "drop", "alter", "alter", "back")
         kind, table = self.rng.choice(kinds), self.rng.choice(TABLES)
         checkpoint = self.world.checkpoint(table)
         if checkpoint is None or checkpoint.seen_schema is None:
             self.unseen.add(table)
-        said = source.alter(self.rng, table, kind)
-        self.script.append(f"at {source.position}: {said}")
+        for said in source.alter_and_back(self.rng, table) if kind == "back" else [source.alter(self.rng, table, kind)]:
+            self.script.append(f"at {source.position}: {said}")
 
     def load(self, faults: dict[int, str], **given: bool) -> Failures:
         """Load, with faults at some of its points."""
@@ -348,7 +348,8 @@ REASONS: tuple[tuple[str, set[str]], ...] = (
     # behind where its other sinks have gone over to a newer one
     ("are not in capture instance", {LOST, ROLLED_BACK}),
     ("deadlock victim", {"broken"}),
-    ("since the run was planned", {"older dropped"}),
+    ("dropped since the run was planned", {"older dropped"}),
+    ("altered since the run was planned", {"alter", "changes"}),
     ("vanished while the run was planned", {"older dropped"}),
     ("just enabled", {NEW}),
     ("It is empty, and was never loaded: drop it", {KILLED}),
@@ -646,6 +647,51 @@ def test_what_a_type_has_altered_that_came_back_is_read_again_by_a_newer_instanc
     read = source.alive("a")[-1].name
     markers = [world.targets["a", shape].marked[-1].marker for shape in world.shapes]
     assert {(marker.feed.name, marker.unfilled) for marker in markers if marker is not None} == {(read, ())}
+    history.end()
+
+
+def test_what_a_type_has_altered_that_came_back_before_the_job_began_is_read_again() -> None:
+    """The columns are those of the plan again, which knows none of the statements."""
+    history = loaded()
+    world, source, rng = history.world, history.world.source, history.rng
+    history.change(4)
+    source.capture()
+    plan = world.plan()
+    for type_ in ("char", "int"):
+        source.alter(rng, "a", "alter", "note", to=type_)
+    source.capture()
+    assert plan.specs
+    failed = world.finish(plan)
+    assert failed == {"dbo.a": ("dbo.a: was altered since the run was planned.", False)}
+    assert history.load({}) == {}
+    history.no_commit_was_wrong()
+    history.end()
+
+
+def test_a_column_that_comes_during_a_fill_is_filled_behind_it() -> None:
+    """By an instance and a copy of its own."""
+    history = loaded()
+    world, source, rng = history.world, history.world.source, history.rng
+    source.alter(rng, "a", "add")
+    source.enable("a")
+    for world.pauses in (0, 1):
+        history.change(4)
+        source.capture()
+        assert history.load({}) == {}
+    assert [folder.parts for folder in world.folders.values()] == [1]
+    source.drop_older("a")
+    source.alter(rng, "a", "add")
+    source.enable("a")
+    for _ in range(2):
+        # the second one could read the newest instance, and reads the last part of three
+        world.pauses = 1
+        history.change(4)
+        source.capture()
+        assert history.load({}) == {}
+    history.no_commit_was_wrong()
+    assert {(shape, name) for shape in world.shapes for name in history.lacks("a", shape)} == {
+        (shape, "c5") for shape in world.shapes
+    }
     history.end()
 
 

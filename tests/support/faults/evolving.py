@@ -14,13 +14,13 @@ from unittest import mock
 
 from airflow_provider_mssql_cdc.cli import checkpoint as cli
 from airflow_provider_mssql_cdc.core.entry_values import ALL, EVOLVE
-from airflow_provider_mssql_cdc.core.exceptions import GapError
+from airflow_provider_mssql_cdc.core.exceptions import GapError, InstanceChangedError
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
 from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import Target
-from airflow_provider_mssql_cdc.operators import checkpoints
+from airflow_provider_mssql_cdc.operators import checkpoints, job_files
 from airflow_provider_mssql_cdc.operators.evolving import forget_unwanted, make_instances
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.intents import Intents
@@ -29,6 +29,7 @@ from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.spark import filling, job, sink
 from airflow_provider_mssql_cdc.spark.copies.copy import CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
+from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from tests.support.faults import world as plain
 from tests.support.faults.changes_table import ChangesTable, HeldChanges
 from tests.support.faults.evolving_source import EvolvingHook, EvolvingSource
@@ -84,6 +85,17 @@ class EvolvingJobSource(JobSource):
         held = [column for column in table.schema.loaded if table.selection.holds(column.name)]
         self._columns = [column for column in held if column.name not in table.schema.key]
         self._database = world.source
+        self._altered_at = table.altered_at
+
+    def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
+        found = super().state(witnesses)
+        altered = max(
+            (each.lsn for each in self._database.ddl(self._table.feed) if each.requires_column_update), default=None
+        )  # type: ignore[arg-type]
+        assert self._altered_at is not None
+        if altered is not None and altered > self._altered_at:
+            raise InstanceChangedError("was altered since the run was planned.", table=str(self._table.name))
+        return found
 
     def _named(self, image: object) -> Values:
         known = dict(cast(tuple[tuple[int, int], ...], image))
@@ -378,11 +390,18 @@ class EvolvingWorld(plain.World):
             intents = Intents(self.store, plan)
             forget_unwanted(plan, intents)
             make_instances(plan, self.hook(), intents, lock_timeout=5)  # type: ignore[arg-type]
+            with mock.patch.object(job_files, "remove_copy", self.forget_folder):
+                checkpoints.store_given_up(self.store, plan)
             outcome = self.outcome(plan)
             self.at("checkpoint")
             now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=self.source.clock % 2)
             checkpoints.save(self.store, outcome.checkpoints(now), outcome)
         return outcome.failures()
+
+    def forget_folder(self, place: str, id_: str) -> None:
+        """Remove the folder of a copy."""
+        if (folder := self.folders.get(place)) is not None and folder.id == id_:
+            del self.folders[place]
 
     def outcome(self, plan: RunPlan) -> Outcome:
         outcome = super().outcome(plan)

@@ -208,6 +208,14 @@ class EvolvingSource(Source):
         self._end(events)
         return said
 
+    def alter_and_back(self, rng: random.Random, table: str) -> list[str]:
+        """Give a column another type and the one of before again, in two transactions: values are others then."""
+        said = [self.alter(rng, table, "alter")]
+        column = max(self.there(table), key=lambda column: [each.at for each in column.altered][-1:])
+        if column.altered and column.altered[-1].at[0] == self.position:
+            said.append(self.alter(rng, table, "alter", column.name, to=column.altered[-1].then))
+        return said
+
     def _alter(self, rng: random.Random, table: str, kind: str, n: int, of: str | None, to: str | None) -> str:
         rows: dict[int, Any] = self.rows[table]
         others = [column for column in self.there(table) if column.id != BASE and of in (None, column.name)]

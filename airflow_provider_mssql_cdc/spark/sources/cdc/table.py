@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, Window, merged
-from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.folder import folders
@@ -63,16 +63,23 @@ class CapturedTable:
         self.feed, self._mappings = table.feed, mappings
         self._slice_rows, self._salt, self._sees_fork = slice_rows, salt, sees_fork
         self._copying: TableCopy | None = None
-        self._altered_upto, self._is_begun = table.altered_upto, False
+        # what a plan knows of, and before the first state where there was none
+        self._altered_upto, self._has_looked = table.altered_at or table.altered_upto, table.altered_at is not None
+        self._is_begun = False
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
-        """Read the state: one statement, and one more where the change table was altered since the plan."""
+        """Read the state: one statement, and one more where the change table was altered since the run was planned, or
+        since a sink was loaded.
+        """
         lsns = sorted({witness.lsn for witness in witnesses if isinstance(witness.lsn, Lsn)})
         state, self.feed, altered = read_state(self.jdbc, self.feed, lsns, sees_fork=self._sees_fork)
-        if altered is not None and (self._altered_upto is None or altered > self._altered_upto):
-            check_altered(self.jdbc, self.table, altered, meanwhile=self._is_begun)
-            self._altered_upto = altered
-        self._is_begun = True
+        if altered is not None:
+            is_new = self._altered_upto is None or altered > self._altered_upto
+            # a plan reads the columns before it reads the statements
+            if is_new or (not self._is_begun and any(_is_behind(altered, sink) for sink in self.table.sinks)):
+                check_altered(self.jdbc, self.table, altered, meanwhile=is_new and self._has_looked)
+                self._altered_upto = altered
+        self._has_looked = self._is_begun = True
         return state
 
     def low(self, state: SourceState) -> Position:
@@ -161,3 +168,8 @@ class CapturedTable:
         """Remove the copy's folder."""
         if self._copying is not None:
             self._copying.remove()
+
+
+def _is_behind(altered: Position, sink: SinkSpec) -> bool:
+    """Whether a sink was last loaded with columns of before a statement, or never."""
+    return sink.expects is None or altered > max(sink.expects, sink.ddl_upto or sink.expects)

@@ -47,6 +47,10 @@ def goes_on_with(
         # it has had none that the source has dropped
         return dataclasses.replace(schema, columns=tuple(column for column in schema.columns if not column.dropped))
     known = {facts.column_id: facts for facts in loaded.columns}
+    if there is not None:
+        # an older change table has the name that targets gave away with the values of another one
+        held = [c for c in schema.columns if not (c.dropped and known.get(c.column_id, c).name == set_aside(c))]
+        schema = dataclasses.replace(schema, columns=tuple(held))
     names = [column.name for column in schema.columns]
     counting = {*schema.key, *(column_meant(name, names) for name in exact)}
     columns = []

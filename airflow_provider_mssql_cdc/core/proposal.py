@@ -104,6 +104,8 @@ class NewInstance:
             "columns": list(self.wanted),
             "instance": self.name,
             "statement": self.statement(user) if self.name is not None else None,
+            "held_by": [] if self.name is not None else [self.beside.name, *self.others],
+            "advice": self.advice(user),
         }
 
     def statement(self, user: str) -> str:

@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.codec import Tagged
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.schema_diff import TABLE_DROPPED
-from airflow_provider_mssql_cdc.core.schema_sight import BOTH, CATALOGUE, SchemaEvent
+from airflow_provider_mssql_cdc.core.schema_sight import SchemaEvent, how_found
 from airflow_provider_mssql_cdc.core.shapes import position_column
 from airflow_provider_mssql_cdc.core.taken import ANEW, FILLED, SinkStep, TakenBySink, step_of
 
@@ -97,7 +97,7 @@ class UnwrittenEvent:
             event.seen_at,
             event.before,
             event.after,
-            "; ".join(map(str, event.changes)) or "what the columns were is not known any more",
+            event.text,
             tuple(event.told("")["changes"]),
             tuple(Statement(row.lsn, row.time, row.command.strip()) for row in event.ddl),
         )
@@ -306,7 +306,8 @@ def merged_unwritten(
 
 
 def _rows(event: UnwrittenEvent) -> list[ChangeRow]:
-    said = (event.changes_text, event.seen_at, BOTH if event.statements else CATALOGUE, event.before, event.after)
+    found = how_found(event.before, event.after, has_statements=bool(event.statements))
+    said = (event.changes_text, event.seen_at, found, event.before, event.after)
     if not event.statements:
         return [ChangeRow(event.lsn, 0, None, event.text, *said)]
     rows, numbers = [], dict.fromkeys((statement.lsn for statement in event.statements), 0)

@@ -18,8 +18,11 @@ from airflow_provider_mssql_cdc.core.table import TableSchema
 KIND = "schema"
 """Of these events among those of the operations asset."""
 
-CATALOGUE, BOTH = "catalogue", "both"
-"""How a change was found: the catalogue differs; or that, and ``cdc.ddl_history`` says when it came."""
+CATALOGUE, DDL_HISTORY, BOTH = "catalogue", "ddl_history", "both"
+"""How a change was found: the catalogue differs; ``cdc.ddl_history`` has statements that left the columns as they were;
+or the catalogue differs, and the history says when that came.
+"""
+HOW_FOUND = CATALOGUE, DDL_HISTORY, BOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,8 @@ class SchemaEvent:
 
     @property
     def found(self) -> str:
-        """``catalogue`` or ``both``."""
-        return BOTH if self.ddl else CATALOGUE
+        """One of ``HOW_FOUND``."""
+        return how_found(self.before, self.after, has_statements=bool(self.ddl))
 
     def told(self, table: str) -> dict[str, Any]:
         """The event as summary and operations asset have it."""
@@ -133,10 +136,27 @@ class SchemaEvent:
             "schema_after": self.after,
         }
 
+    @property
+    def text(self) -> str:
+        """What has changed, for people."""
+        if self.before == self.after:
+            return "they are again as they were"
+        return "; ".join(map(str, self.changes)) or "what they were is not known any more"
+
     def __str__(self) -> str:
-        said = "; ".join(map(str, self.changes)) or "what they were is not known any more"
         statements = "".join(f"\n  {row.lsn}: {row.command.strip()}" for row in self.ddl)
-        return f"at {self.lsn} the source table's columns changed: {said}{statements}"
+        return f"at {self.lsn} the source table's columns changed: {self.text}{statements}"
+
+
+def how_found(before: str, after: str, *, has_statements: bool) -> str:
+    """How a change was found.
+
+    :param before: hash of the columns before it
+    :param after: hash of the columns after it
+    """
+    if before == after:
+        return DDL_HISTORY
+    return BOTH if has_statements else CATALOGUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +208,7 @@ def see(
 
     The catalogue is ahead of the capture. So a difference has its place once the capture has passed the moment at which
     it was seen: that of the newest DDL since the columns were seen to be others, or else the newest position.
+    Statements that leave the columns as they were are told by themselves.
 
     :param seen: what was seen last; None before the first sight, which makes no event
     :param pending: what was seen since, and had no place
@@ -204,22 +225,20 @@ def see(
     if (last.after if last is not None else seen.hash) != now.hash:
         last = PendingChange(server_time, seen.hash, now.hash)
         pending = (last,)
-    if last is None:
-        # what changed no column is not of the next change
-        return Sight(now, dataclasses.replace(seen, upto=newest))
-    if captured_until is None or captured_until <= last.seen_at:
+    if last is not None and (captured_until is None or captured_until <= last.seen_at):
         return Sight(now, seen, pending)
+    # what changed no column is not of the next change
     placed = dataclasses.replace(seen, hash=now.hash, upto=newest)
-    if now.hash == seen.hash:
-        # what came has gone again
-        return Sight(now, placed)
     since = [row for row in ddl if (seen.upto is None or row.lsn > seen.upto) and row.lsn <= newest]
+    # what came and has gone again, statements alone tell of
+    if now.hash == seen.hash and (seen.upto is None or not since):
+        return Sight(now, placed)
     before = kept(seen.hash)
     event = SchemaEvent(
         changes=schema_diff(before, now) if before is not None else (),
         before=seen.hash,
         after=now.hash,
-        seen_at=last.seen_at,
+        seen_at=last.seen_at if last is not None else server_time,
         lsn=max((row.lsn for row in since), default=newest),
         ddl=tuple(since),
     )

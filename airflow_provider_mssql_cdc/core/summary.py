@@ -62,6 +62,7 @@ class Summary(TypedDict):
         and ``reason``
     :ivar schema_changes: what has changed in the columns of source tables and was given its place in this run, each
         with ``table``, ``lsn``, ``seen_at``, ``found``, ``changes``, ``ddl``, ``schema_before`` and ``schema_after``
+    :ivar schema_changes_found: how many of these the ``catalogue`` tells of, the ``ddl_history``, or ``both``
     :ivar tables: sorted by name
     """
 
@@ -72,6 +73,7 @@ class Summary(TypedDict):
     warnings: list[str]
     copies: list[dict[str, Any]]
     schema_changes: list[dict[str, Any]]
+    schema_changes_found: dict[str, int]
     tables: list[TableSummary]
 
 

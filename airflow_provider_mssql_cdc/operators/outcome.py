@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.operators.evolving import add_proposals, proposa
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.gone import add_gone, rows_of_gone
 from airflow_provider_mssql_cdc.operators.moved import after_job, applied_by, spec_read
-from airflow_provider_mssql_cdc.operators.schema_events import add_sights, said_of_schemas, schema_events
+from airflow_provider_mssql_cdc.operators.schema_events import add_sights, found_by, said_of_schemas, schema_events
 
 COUNTS = ("events", "inserted", "updated", "deleted", "copied")
 
@@ -262,6 +262,7 @@ class Outcome:
             known = rows[str(name)]
             known["sinks"] = known["sinks"] | dict.fromkeys(failing, "failed")
         tables = [found for _, found in sorted(rows.items())]
+        changes = [event.extra for event in self.operations() if event.kind == SCHEMA]
         return {
             "upto": plan.upto.text if plan.upto else None,
             "seconds": round(seconds, 1),
@@ -276,7 +277,8 @@ class Outcome:
             "copies": [
                 event.extra for event in (*(each.event for each in plan.given_up.values()), *self.copy_events())
             ],
-            "schema_changes": [event.extra for event in self.operations() if event.kind == SCHEMA],
+            "schema_changes": changes,
+            "schema_changes_found": found_by(changes),
             "tables": tables,
         }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Told
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
@@ -16,7 +17,7 @@ from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.receipt import TableReceipt
 from airflow_provider_mssql_cdc.core.schema_changes import ChangesSpec, unwritten, with_found
 from airflow_provider_mssql_cdc.core.schema_diff import ADD_COLUMN, DROP_COLUMN, schema_diff
-from airflow_provider_mssql_cdc.core.schema_sight import KIND, Sight, see, see_gone
+from airflow_provider_mssql_cdc.core.schema_sight import HOW_FOUND, KIND, Sight, see, see_gone
 from airflow_provider_mssql_cdc.core.spec import ChangedTable
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.waiting import waiting_in
@@ -88,6 +89,9 @@ def _refused(name: TableName, checkpoint: Checkpoint | None, sight: Sight, plan:
     """
     if checkpoint is None or checkpoint.seen_schema is None or not sight.differs:
         return None
+    if checkpoint.seen_schema.hash == sight.schema.hash:
+        # statements that left the columns as they were
+        return None
     before = plan.kept(checkpoint.seen_schema.hash)
     changes = schema_diff(before, sight.schema) if before is not None else ()
     of_columns = before is None or any(change.kind in (ADD_COLUMN, DROP_COLUMN) for change in changes)
@@ -116,6 +120,14 @@ def schema_events(plan: RunPlan, name: TableName | None = None) -> list[Told]:
     ]
 
 
+def found_by(changes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many schema changes were found in each way.
+
+    :param changes: as the summary has them
+    """
+    return {how: [change["found"] for change in changes].count(how) for how in HOW_FOUND}
+
+
 def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint], loaded: Iterable[TableReceipt]) -> None:
     """Add what was seen to the checkpoints that a run writes. A first sight is stored once something else is.
 
@@ -131,7 +143,7 @@ def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint], loaded: Iter
         seen = stored.seen_schema
         were = None if seen is None else (seen.hash, seen.gone, stored.schema_changes)
         moved = were is not None and were != (sight.seen.hash, sight.seen.gone, sight.pending)
-        if name in written or moved:
+        if name in written or moved or sight.event is not None:
             receipt = receipts.get(name) or TableReceipt(name)
             # the job has asked the markers of all sinks that it has loaded, or of which it has found none
             asked = bool(receipt.sinks or receipt.copying) and not receipt.failed

@@ -49,7 +49,7 @@ def test_the_operations_asset_hears_of_each_proposal_once(task: Task) -> None:
     assert heard(task) == []
     add(task, "city")
     (told,) = heard(task)
-    assert (told["table"], told["columns"], told["instance"]) == ("dbo.a", ["city"], "dbo_a__mc2")
+    assert (told["table"], told["columns"], told["instance"], told["held_by"]) == ("dbo.a", ["city"], "dbo_a__mc2", [])
     # quiet runs, and runs with changes
     assert heard(task) == []
     task.group.change("INSERT INTO dbo.a (id) VALUES (4)")
@@ -89,7 +89,10 @@ def test_one_that_has_no_room_is_another_one_once_it_has(task: Task) -> None:
     task.group.source.sql(SECOND)
     hear(task, **PROPOSE)
     add(task, "city")
-    assert [(each["instance"], each["statement"]) for each in heard(task)] == [(None, None)]
+    (told,) = heard(task)
+    assert (told["instance"], told["statement"], told["held_by"]) == (None, None, ["dbo_a", "second"])
+    # the one to give up, and what that costs
+    assert "@capture_instance = N'second'; what it holds is lost." in told["advice"]
     # also where the load would make it itself
     assert heard(task, on_schema_change="evolve", tables=["dbo.a"]) == []
     task.group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'second'")

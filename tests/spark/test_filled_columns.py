@@ -128,6 +128,43 @@ def test_it_is_filled_as_the_source_has_it(things, file_format, request):
 
 
 @pytest.mark.thorough
+def test_what_old_rows_got_is_read_and_not_derived_from_a_default(things):
+    """NULL beside a default that old rows did not get, and what differs in each row: no ALTER tells the values."""
+    loads = loads_of(things, ("mirror", "history", "scd2"))
+    loads.load_all()
+    things.sql("CREATE SEQUENCE lab.numbers AS int START WITH 100")
+    things.sql(
+        "BEGIN TRANSACTION; ALTER TABLE lab.things ADD left_null int NULL DEFAULT 5, got int NULL DEFAULT 5 WITH VALUES,"
+        " word varchar(10) NOT NULL DEFAULT 'old', guid uniqueidentifier NOT NULL DEFAULT NEWID(),"
+        " drawn int NOT NULL DEFAULT NEXT VALUE FOR lab.numbers, counted int IDENTITY(7, 3), stamp rowversion;"
+        # filled in the same transaction, of which no instance captures it
+        " EXEC sys.sp_executesql N'UPDATE lab.things SET left_null = 6 WHERE id IN (1, 2)'; COMMIT TRANSACTION"
+    )
+    second_instance(things)
+    things.sql("UPDATE lab.things SET a = 3, got = NULL WHERE id = 3; INSERT INTO lab.things (id, a) VALUES (9, 1)")
+    things.wait_captured()
+    for _ in range(2):
+        loads.load_all()
+        things.sql("UPDATE lab.things SET a = a + 1 WHERE id = 4")
+        things.wait_captured()
+    loads.load_all()
+    source = things.sql(
+        "SELECT id, a, left_null, got, word, CAST(guid AS varchar(36)) AS guid, drawn, counted,"
+        " CONVERT(varchar(16), CAST(stamp AS binary(8)), 2) AS stamp FROM lab.things"
+    )
+    assert len({(row["guid"], row["drawn"], row["counted"], row["stamp"]) for row in source}) == 9
+    expected = sorted(tuple(row.values()) for row in source)
+
+    def shown(rows):
+        named = ({**row, "guid": row["guid"].upper(), "stamp": row["stamp"].hex().upper()} for row in rows)
+        return sorted(tuple(row[name] for name in source[0]) for row in named)
+
+    assert shown(things.lake(NAME)) == expected
+    assert shown(newest(things_history(loads))) == expected
+    assert shown(row for row in loads.versions("things") if row["_to_lsn"] is None) == expected
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(("which", "keys"), [("all", [1, 2, 3, 4, 5, 6, 7, 8]), ("none", []), ("changed", [2])])
 def test_a_history_gets_rows_of_the_keys_that_are_asked_for(things, which, keys):
     loads = loads_of(things, ("mirror", "history"))

@@ -111,6 +111,17 @@ def _held_back(
     if lost_before is not None and not any(is_gap(sink.position, lost_before) for sink in sinks):
         # another copy would begin in its place
         fills = {column for copy in checkpoint.copies for column in copy.fills} if checkpoint is not None else set()
-        if fills and fills <= {column.name for column in before.columns}:
+        filled = {column.column_id for column in before.columns if column.name in fills and not column.dropped}
+        if fills and len(filled) == len(fills) and any(_lacks(sink, filled, kept) for sink in sinks):
             return f"a copy by {before} still fills {', '.join(sorted(fills))}"
     return None
+
+
+def _lacks(sink: SinkState, columns: Collection[int], kept: KeptSchemas) -> bool:
+    """Whether a sink lacks some of these columns, or values of before.
+
+    :param columns: column_ids
+    """
+    schema = kept(sink.schema_hash) if sink.schema_hash is not None else None
+    has = {facts.column_id for facts in schema.columns} if schema is not None else set()
+    return bool(sink.unfilled) or not has.issuperset(columns)

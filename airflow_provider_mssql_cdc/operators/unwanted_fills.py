@@ -17,8 +17,10 @@ def give_up_fills(plan: RunPlan, candidates: dict[TableName, Candidate]) -> None
     for name, candidate in candidates.items():
         stored = candidate.checkpoint
         copy = next((copy for copy in stored.copies if copy.fills), None) if stored is not None else None
-        # of several feeds the job finds the one that its sinks are loaded from
-        if stored is None or copy is None or candidate.fills or plan.alternatives.get(name):
+        if stored is None or copy is None or candidate.lagging:
+            continue
+        # a shape that failed for good may still wait; of several feeds the job finds the one that sinks are loaded from
+        if not candidate.sinks.keys() >= {*copy.shapes} or plan.alternatives.get(name):
             continue
         why = f"{', '.join(copy.fills)}: dropped since, or no longer to be loaded"
         event = Told(KIND, {"table": str(name), "event": ABORTED, "id": copy.id, "fills": [*copy.fills], "reason": why})

@@ -648,7 +648,9 @@ def test_what_a_type_has_altered_that_came_back_is_read_again_by_a_newer_instanc
     # another table's, with which the newer one begins to be readable
     source.alter(rng, "b", "drop", alone=True)
     source.capture()
-    assert history.load({}) == {}
+    # a copy that is under way by the older one comes to its end first
+    for _ in range(1 + (kept and stop in ("paused", "killed"))):
+        assert history.load({}) == {}
     history.no_commit_was_wrong()
     read = source.alive("a")[-1].name
     markers = [world.targets["a", shape].marked[-1].marker for shape in world.shapes]

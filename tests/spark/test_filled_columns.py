@@ -133,7 +133,8 @@ def test_what_old_rows_got_is_read_and_not_derived_from_a_default(things):
     loads = loads_of(things, ("mirror", "history", "scd2"))
     loads.load_all()
     things.sql(
-        "BEGIN TRANSACTION; ALTER TABLE lab.things ADD left_null int NULL DEFAULT 5, got int NULL DEFAULT 5 WITH VALUES,"
+        "BEGIN TRANSACTION;"
+        " ALTER TABLE lab.things ADD left_null int NULL DEFAULT 5, got int NULL DEFAULT 5 WITH VALUES,"
         " word varchar(10) NOT NULL DEFAULT 'old', guid uniqueidentifier NOT NULL DEFAULT NEWID(),"
         " counted int IDENTITY(7, 3), stamp rowversion;"
         # filled in the same transaction, of which no instance captures it

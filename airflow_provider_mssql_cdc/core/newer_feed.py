@@ -112,7 +112,7 @@ def _held_back(
         # another copy would begin in its place
         fills = {column for copy in checkpoint.copies for column in copy.fills} if checkpoint is not None else set()
         filled = {column.column_id for column in before.columns if column.name in fills and not column.dropped}
-        if fills and len(filled) == len(fills) and any(_lacks(sink, filled, kept) for sink in sinks):
+        if filled and any(_lacks(sink, filled, kept) for sink in sinks):
             return f"a copy by {before} still fills {', '.join(sorted(fills))}"
     return None
 

@@ -68,7 +68,7 @@ def with_hidden(
     :param schema: of the sink
     """
     facts = {each.name: each for each in KeptSchema.of(schema).columns}
-    if len(statements) <= len(_differing(types, facts)):
+    if len(statements) <= len(_differing(types, facts, statements)):
         return dict(types)
     # what older images tell of a large value that CDC leaves out is not that of now
     held = [column for column in schema.loaded if column.name not in schema.key and not column.kept]
@@ -96,13 +96,18 @@ def check_statements(
         is_read = about_kept or any(_names(change, column) for column in again)
         return is_read and not any(_names(change, column) for column in schema.key)
 
-    if len(statements) > len(_differing(types, facts)) and not all(map(is_known, statements)):
+    if len(statements) > len(_differing(types, facts, statements)) and not all(map(is_known, statements)):
         raise _changed(name, statements, _SCHEMA_ADVICE)
 
 
-def _differing(types: Mapping[str, Followed], facts: Mapping[str, ColumnFacts]) -> list[str]:
-    """The columns whose types differ."""
-    return [column for column, each in types.items() if each.was.type_facts != facts[column].type_facts]
+def _differing(
+    types: Mapping[str, Followed], facts: Mapping[str, ColumnFacts], statements: Collection[DdlChange]
+) -> list[str]:
+    """The columns whose types differ, and that a statement names: an instance that was made later, or is gone, has none
+    of what altered others.
+    """
+    differing = [column for column, each in types.items() if each.was.type_facts != facts[column].type_facts]
+    return [column for column in differing if any(_names(statement, column) for statement in statements)]
 
 
 def _changed(name: TableName, found: Iterable[DdlChange], advice: str) -> SchemaChangedError:

@@ -140,12 +140,13 @@ class SchemaEvent:
     def text(self) -> str:
         """What has changed, for people."""
         if self.before == self.after:
-            return "they are again as they were"
+            return "its columns are as they were"
         return "; ".join(map(str, self.changes)) or "what they were is not known any more"
 
     def __str__(self) -> str:
         statements = "".join(f"\n  {row.lsn}: {row.command.strip()}" for row in self.ddl)
-        return f"at {self.lsn} the source table's columns changed: {self.text}{statements}"
+        what = "the source table was altered" if self.before == self.after else "the source table's columns changed"
+        return f"at {self.lsn} {what}: {self.text}{statements}"
 
 
 def how_found(before: str, after: str, *, has_statements: bool) -> str:

@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.waiting import left_by_reset
 from airflow_provider_mssql_cdc.operators import job_files
-from airflow_provider_mssql_cdc.operators.copy_events import ABORTED, all_untold
+from airflow_provider_mssql_cdc.operators.copy_events import all_untold, said
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.request import Request
@@ -87,7 +87,7 @@ def store_given_up(store: CheckpointStore, plan: RunPlan) -> None:
             plan.specs = [spec for spec in plan.specs if spec.name != name]
             del plan.given_up[name]
             continue
-        log.warning("%s copy %s: %s: %s", name, each.copy.id, ABORTED, each.event.extra["reason"])
+        log.warning("%s", said(each.event))
         store.save(each.after, each.before)
         job_files.remove_copy(each.copy.place, each.copy.id)
 

@@ -149,8 +149,7 @@ def test_statements_that_left_the_columns_as_they_were_are_not_of_the_next_chang
     assert alone is not None
     assert (alone.found, alone.changes, [row.command for row in alone.ddl]) == ("ddl_history", (), ["ALTER 1"])
     assert (
-        str(alone)
-        == f"at {alone.lsn} the source table's columns changed: they are again as they were\n  {lsn(1)}: ALTER 1"
+        str(alone) == f"at {alone.lsn} the source table was altered: its columns are as they were\n  {lsn(1)}: ALTER 1"
     )
     world.alter(3, Column(3, 3, "city", "nvarchar", 40))
     world.run()

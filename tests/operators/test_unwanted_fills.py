@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, SchemaStore
 from airflow_provider_mssql_cdc.operators.checkpoints import store_given_up
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.unwanted_fills import give_up_fills
 from tests.operators.test_new_columns import PROPOSE, SECOND, plan_of, seen_group, settle
 from tests.support.hooks.source import Source
 from tests.support.operators.group import A
@@ -47,23 +49,33 @@ def filled(source: Source, tmp_path: Path) -> Filled:
     return Filled(source, tmp_path)
 
 
-@pytest.mark.parametrize("why", ["dropped", "not asked for"])
+REASONS = {
+    "dropped": "note: dropped since, or captured by no instance that can be read",
+    "warn": "the load fills no columns any more (on_schema_change, fill)",
+    "filled": None,
+}
+
+
+@pytest.mark.parametrize("why", REASONS)
 def test_it_is_told_and_leaves_no_folder(filled: Filled, why: str) -> None:
-    before = filled.stored
     if why == "dropped":
         filled.group.source.sql("ALTER TABLE dbo.a DROP COLUMN note")
-        plan = filled.plan()
-    else:
-        plan = filled.plan(on_schema_change="warn")
+    elif why == "filled":
+        # a run was killed once the target had the column, and the next one has found nothing to do
+        schema = filled.plan().candidates[A].schema
+        SchemaStore(filled.group.variables).keep(KeptSchema.of(schema))
+        sink = dataclasses.replace(filled.stored.sinks["mirror"], schema_hash=schema.hash)
+        filled.group.store.overwrite(dataclasses.replace(filled.stored, sinks={"mirror": sink}))
+    before = filled.stored
+    plan = filled.plan(on_schema_change="warn") if why == "warn" else filled.plan()
     # nothing is written by who only plans
     assert (filled.stored, filled.folder.exists()) == (before, True)
     store_given_up(filled.group.store, plan)
     told = {
         "table": "dbo.a",
-        "event": "ABORTED",
         "id": "0123456789ab",
         "fills": ["note"],
-        "reason": "note: dropped since, or no longer to be loaded",
+        **({"event": "COMPLETED"} if why == "filled" else {"event": "ABORTED", "reason": REASONS[why]}),
     }
     after = filled.stored
     assert (after.copies, [event.extra for event in after.untold], filled.folder.exists()) == ((), [told], False)
@@ -88,3 +100,15 @@ def test_one_whose_column_is_still_wanted_goes_on(filled: Filled) -> None:
     assert spec.fills
     assert spec.copy is not None
     assert spec.copy.id == "0123456789ab"
+
+
+def test_what_begins_anew_by_another_key_is_left_to_its_own_copy(filled: Filled) -> None:
+    """Its checkpoint is planned with as that of no instance: it is not what is stored."""
+    plan = filled.plan(on_schema_change="warn")
+    plan.given_up.clear()
+    (copy,) = filled.stored.copies
+    candidate = dataclasses.replace(
+        plan.candidates[A], checkpoint=filled.stored, rekeyed={"mirror": KeptSchema.of(plan.candidates[A].schema)}
+    )
+    give_up_fills(plan, {A: candidate})
+    assert (plan.given_up, filled.stored.copies) == ({}, (copy,))

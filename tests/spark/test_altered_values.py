@@ -177,3 +177,20 @@ def test_a_window_is_read_again_whose_change_table_is_altered_once_it_is_planned
     rows = words.sql("SELECT id, c, s, CONVERT(varchar(19), t, 121) AS t FROM lab.words")
     mirror = [(row["id"], row["c"], row["s"], str(row["t"])[:19]) for row in words.lake(NAME)]
     assert sorted(mirror) == sorted((row["id"], row["c"], row["s"], row["t"]) for row in rows)
+
+
+def test_a_column_that_got_a_type_which_targets_do_not_hold_and_was_dropped_holds_nothing_up(words):
+    """The change table has the later type, and the load goes on with the one of before, where nothing is read into."""
+    loads = Loads(words, ("mirror", "history"), ("words",))
+    loads.say(on_schema_change=EVOLVE)
+    loads.load_all()
+    before = {row["id"]: row["s"] for row in words.lake(NAME)}
+    words.sql("ALTER TABLE lab.words ALTER COLUMN s varchar(20); ALTER TABLE lab.words DROP COLUMN s")
+    words.sql("UPDATE lab.words SET c = 'after' WHERE id = 2")
+    words.wait_captured()
+    for _ in range(2):
+        loads.load_all()
+    assert {row["id"]: row["c"] for row in words.lake(NAME)} == {
+        row["id"]: row["c"] for row in words.sql("SELECT id, c FROM lab.words")
+    }
+    assert {row["id"]: row["s"] for row in words.lake(NAME)} == before | {2: None}

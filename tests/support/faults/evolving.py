@@ -280,6 +280,8 @@ class _History(_Filling, PlainHistory):
             filled = {
                 key: put(values, there.get(key, values if common is None else common), names)
                 for key, values in now.items()
+                # behind a gap the history has keys that the table has no more
+                if key in there or common is not None
             }
             return [*rows, *((at, _LAST, "R", k, v) for k, v in filled.items() if of_all or v != now[k])]  # type: ignore[misc, list-item]
 

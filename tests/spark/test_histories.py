@@ -32,7 +32,7 @@ from tests.support.spark.watch import watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
-HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "4"))
+HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "8"))
 BATCH = min(HISTORIES, int(os.environ.get("MSSQL_CDC_TEST_BATCH", "200")))
 FORMAT = os.environ.get("MSSQL_CDC_TEST_FORMAT", "iceberg")
 BATCHES = {harsh.SEED + n: min(BATCH, HISTORIES - n * BATCH) for n in range(-(-HISTORIES // BATCH))}

@@ -63,9 +63,7 @@ class CapturedTable:
         self.feed, self._mappings = table.feed, mappings
         self._slice_rows, self._salt, self._sees_fork = slice_rows, salt, sees_fork
         self._copying: TableCopy | None = None
-        # what a plan knows of, and before the first state where there was none
-        self._altered_upto, self._has_looked = table.altered_at or table.altered_upto, table.altered_at is not None
-        self._is_begun = False
+        self._altered_upto, self._is_begun = table.altered_at or table.altered_upto, False
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the state: one statement, and one more where the change table was altered since the run was planned, or
@@ -77,9 +75,11 @@ class CapturedTable:
             is_new = self._altered_upto is None or altered > self._altered_upto
             # a plan reads the columns before it reads the statements
             if is_new or (not self._is_begun and any(_is_behind(altered, sink) for sink in self.table.sinks)):
-                check_altered(self.jdbc, self.table, altered, meanwhile=is_new and self._has_looked)
+                # where there was no plan, the first look says what was there
+                known = self._is_begun or self.table.altered_at is not None
+                check_altered(self.jdbc, self.table, altered, meanwhile=is_new and known)
                 self._altered_upto = altered
-        self._has_looked = self._is_begun = True
+        self._is_begun = True
         return state
 
     def low(self, state: SourceState) -> Position:

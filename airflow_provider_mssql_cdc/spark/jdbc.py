@@ -97,7 +97,7 @@ class Jdbc:
             options["defaultTransactionIsolation"] = self._isolation
         if self._proof is not None:
             options["sessionInitStatement"] = self._proof
-        return (
+        reader = (
             self.session.read.format("jdbc")
             .options(**options)
             .option("url", self._spec.jdbc_url)
@@ -107,8 +107,9 @@ class Jdbc:
             .option("pushDownPredicate", "false")
             .option("dbtable", f"({query}) q")
             .option("customSchema", schema)
-            .load()
         )
+        # Spark asks for the query's columns here
+        return read_again(lambda number: reader.load())
 
     def rows(self, query: str, schema: str) -> list[Row]:
         """The rows of a small query."""

@@ -72,7 +72,8 @@ def loads_into(things: Origin, namespace: str) -> Loads:
 
 def held(loads: Loads, *columns: str) -> tuple[list[tuple], list[tuple]]:
     """The rows of the mirror, and those that the newest images of the history show."""
-    spark, place = loads.origin.spark, ".".join(loads.request.defaults.target.place)
+    # a session that has looked at a table shows it as it was for half a minute
+    spark, place = loads.origin.spark.newSession(), ".".join(loads.request.defaults.target.place)
     mirror = [tuple(row) for row in spark.sql(f"SELECT {', '.join(columns)} FROM {place}.lab_things").collect()]
     events = spark.sql(f"SELECT * FROM {place}.lab_things_history WHERE _op <> 'B'").collect()
     events.sort(key=lambda row: (row["_lsn"], row["_seq"] if row["_seq"] is not None else 1 << 60))
@@ -118,10 +119,14 @@ def test_two_loads_go_over_beside_a_thousand_rows_a_second(things):
     for loads in both:
         check(things, loads, "id", "a", "note")
         place = ".".join(loads.request.defaults.target.place)
-        (twice,) = things.spark.sql(
-            "SELECT COUNT(*) - COUNT(DISTINCT _lsn, _command_id, _seqval, _op, id) FROM"
-            f" {place}.lab_things_history WHERE _op <> 'R'"
-        ).collect()[0]
+        (twice,) = (
+            things.spark.newSession()
+            .sql(
+                "SELECT COUNT(*) - COUNT(DISTINCT _lsn, _command_id, _seqval, _op, id) FROM"
+                f" {place}.lab_things_history WHERE _op <> 'R'"
+            )
+            .collect()[0]
+        )
         assert twice == 0
 
 
@@ -162,13 +167,15 @@ def test_three_columns_in_three_runs_where_the_first_instance_was_made_with_a_li
             break
     check(live, loads, "id", "a", *names)
     place = ".".join(loads.request.defaults.target.place)
-    still = live.spark.sql(
-        f"SELECT id, a, {', '.join(names)} FROM {place}.lab_things_scd2 WHERE _to_lsn IS NULL"
-    ).collect()
+    still = (
+        live.spark.newSession()
+        .sql(f"SELECT id, a, {', '.join(names)} FROM {place}.lab_things_scd2 WHERE _to_lsn IS NULL")
+        .collect()
+    )
     assert sorted(map(tuple, still)) == held(loads, "id", "a", *names)[0]
 
 
 def things_columns(loads: Loads) -> list[str]:
     """The names of the mirror's columns."""
     place = ".".join(loads.request.defaults.target.place)
-    return list(loads.origin.spark.sql(f"SELECT * FROM {place}.lab_things LIMIT 0").columns)
+    return list(loads.origin.spark.newSession().sql(f"SELECT * FROM {place}.lab_things LIMIT 0").columns)

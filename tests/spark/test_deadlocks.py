@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_mssql_cdc.spark.deadlocks import read_again
+from tests.support.spark.loads import Loads
 
 VICTIM = (
     "An error occurred while calling o57.collectToPython.\n: com.microsoft.sqlserver.jdbc.SQLServerException: "
@@ -45,3 +46,19 @@ def test_what_fails_otherwise_is_not_done_again() -> None:
     with pytest.raises(RuntimeError, match="time out"):
         read_again(reads)
     assert reads.tries == [0, 1]
+
+
+def test_a_load_is_no_victim_where_spark_asks_for_a_query_s_columns(live, sandbox):
+    """Spark does that before it reads, and the server takes the locks of a reader for it."""
+    live.sql("CREATE SCHEMA lab; CREATE TABLE lab.things (id int NOT NULL PRIMARY KEY, a int)")
+    live.sql("INSERT INTO lab.things VALUES (1, 1), (2, 2)")
+    live.enable("lab.things")
+    live.wait_captured()
+    loads = Loads(live, ("mirror",), ("things",))
+    loads.load_all()
+    live.sql("UPDATE lab.things SET a = 3 WHERE id = 1")
+    live.wait_captured()
+    with sandbox.faults.deadlock(lambda text: "ROW_NUMBER" in text and "WHERE 1=0" in text, times=1) as fault:
+        loads.load_all()
+    assert fault.count == 1
+    assert sorted(row["a"] for row in live.lake("lab.things")) == [2, 3]

@@ -106,7 +106,8 @@ class Versions(SinkRows):
         common: DataFrame | None = None,
     ) -> Write:
         """The open versions get the values of now, and those that began within the window what their event says. Of
-        older ones that have ended nobody knows: ``_unknown`` names the columns.
+        older ones that have ended nobody knows: ``_unknown`` names the columns, but for those of which they were loaded
+        with a value, in the type of then.
         """
         key, ended = self.table.key, target_rows.where(F.col(self.ends).isNotNull())
         of_now = with_values(self.still_open(target_rows), values_of(there, key, names), key, names, common=common)
@@ -117,7 +118,8 @@ class Versions(SinkRows):
             left = left.withColumn(LACKS, F.array_intersect(unknown(left), all_unknown))
             told = with_values(ended, values_of(left, self.version_key, (*names, LACKS)), self.version_key, names)
             ended = by_keys_of(ended, left, self.version_key, "left_anti")
-        ended = ended.withColumn("_unknown", F.array_union("_unknown", all_unknown))
+        lacked = F.array_compact(F.array(*(F.when(column(name).isNull(), F.lit(name)) for name in names)))
+        ended = ended.withColumn("_unknown", F.array_union("_unknown", lacked))
         of_now = of_now.where(any_value(names))
         parts = [of_now, ended, *([told] if told is not None else [])]
         if self._alike(target_rows).isEmpty():

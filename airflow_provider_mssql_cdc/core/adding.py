@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.choice import check_values, select
 from airflow_provider_mssql_cdc.core.dropping import told_of_gone
-from airflow_provider_mssql_cdc.core.exceptions import SelectionError, UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.exceptions import NameTakenError, SelectionError, UnsupportedColumnError
 from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING, DELTA, POSTGRESQL
 from airflow_provider_mssql_cdc.core.going_on import goes_on_with, ids_there, set_aside
@@ -211,6 +211,7 @@ def wider_of(
     :param refused: why the rows cannot be copied so; None where they can
     :param check: ``core.selection.salt_check`` of the salt; None where there is none
     :return: None where they lack none; with the columns that cannot be filled, and why
+    :raises NameTakenError: if one would be loaded under a name that is taken
     """
     names, refusals = names_of(feed), {}
     ids = {column.column_id for column in schema.columns}
@@ -231,6 +232,9 @@ def wider_of(
             if not tried.selection.holds(column.name):
                 continue
             why = refused(tried)
+        except NameTakenError:
+            # only a person knows which of the two is meant by the name
+            raise
         except (SelectionError, UnsupportedColumnError) as error:
             why = error.message
         if why is None:

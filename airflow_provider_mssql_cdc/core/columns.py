@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.exceptions import UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.exceptions import NameTakenError, UnsupportedColumnError
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, HASH, REDACT, Selection
 from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, SHAPES
@@ -156,11 +156,12 @@ def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...], names
             name = target.name.lower()
             if name in names or name.startswith(TEMPORARY) or name in taken:
                 other = f"the column {taken[name].name!r}" if name in taken else "a column of the load"
-                raise _unsupported(
-                    table,
-                    mapping.column,
-                    f"would be loaded as {target.name!r}, the name of {other}.",
-                    "Give it another name (rename), or leave it out (columns)."
+                raise NameTakenError(
+                    f"column {mapping.column.name!r} of type {mapping.column.type} would be loaded as {target.name!r}, "
+                    f"the name of {other}.",
+                    table=str(table),
+                    advice=f"Give it another name (rename), or leave it out (columns; a new one also by new_columns="
+                    f'{{"{mapping.column.name}": "ask"}}).'
                     if not mapping.column.moved
                     else "Load into another table (table_name), and give one of them another name there (rename).",
                 )

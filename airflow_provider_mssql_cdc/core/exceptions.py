@@ -172,6 +172,10 @@ class UnsupportedColumnError(MsSqlCdcError):
     """A captured column has a type that cannot be loaded without changing its values."""
 
 
+class NameTakenError(UnsupportedColumnError):
+    """A captured column would be loaded under the name of another one, or of a column of the load."""
+
+
 class MaskedError(MsSqlCdcError):
     """The login reads other values, or fewer rows, than the table holds."""
 

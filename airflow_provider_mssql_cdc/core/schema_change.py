@@ -211,7 +211,8 @@ def told_of(followed: Mapping[str, Mapping[str, Followed]], schema: TableSchema,
             told.append(f"column {each.was.name} was renamed to {facts.name}: {follow}")
         if each.was.type_facts != facts.type_facts:
             where = f", in the column {selection.name_of(schema.column(facts.name))}" if each.apart else ""
-            told.append(f"column {facts.name} was {each.was.type_text}, and is {facts.type_text}: {follow}{where}")
+            may = "; this may have rounded, cut or padded values without an event: they are read again" * each.anew
+            told.append(f"column {facts.name} was {each.was.type_text}, and is {facts.type_text}: {follow}{where}{may}")
     return told
 
 

@@ -40,6 +40,7 @@ from airflow_provider_mssql_cdc.core.plan import (
 from airflow_provider_mssql_cdc.core.position import Cut
 from airflow_provider_mssql_cdc.core.proposal import NewInstance, Proposal
 from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
+from airflow_provider_mssql_cdc.core.refused_change import RefusedChange
 from airflow_provider_mssql_cdc.core.resting import LONGEST_IDLE, Turn, default_max_idle, fingerprint, without_absence
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, SchemaStore, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_sight import SchemaEvent, Sight
@@ -95,6 +96,7 @@ class RunPlan:
     :param sights: what was seen of the columns of each table
     :param gone: tables that were dropped since they were loaded, with the events of that; None of those that were told
         and are still to be written
+    :param refused_changes: of columns, with which tables are not to go on
     :param new_instances: that are to be made
     :param proposed: what people are told of those that they are to make, of each table of which that is known
     :param drops: columns that source tables have dropped, of those whose targets are to drop them, too; by feed
@@ -138,6 +140,7 @@ class RunPlan:
     given_up: dict[TableName, GivenUp] = field(default_factory=dict)
     sights: dict[TableName, Sight] = field(default_factory=dict)
     gone: dict[TableName, SchemaEvent | None] = field(default_factory=dict)
+    refused_changes: dict[TableName, RefusedChange] = field(default_factory=dict)
     new_instances: dict[TableName, NewInstance] = field(default_factory=dict)
     proposed: dict[TableName, tuple[Proposal, ...]] = field(default_factory=dict)
     drops: dict[str, tuple[DroppedColumn, ...]] = field(default_factory=dict)

@@ -50,7 +50,7 @@ from airflow_provider_mssql_cdc.operators.evolving import ask_for_instance
 from airflow_provider_mssql_cdc.operators.filled_rows import told_of_rows
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
-from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
+from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas, stop_at_changes
 from airflow_provider_mssql_cdc.operators.sourcing import by_source
 from airflow_provider_mssql_cdc.operators.unwanted_fills import give_up_fills
 
@@ -126,6 +126,7 @@ def _plan_source(
         cut = probe.cut or admitted
         leave_out_unreadable(source, plan, candidates)
         _look_again(plan, candidates, probe, request)
+    stop_at_changes(plan, candidates, cut)
     plan.keep_witness(probe)
     leave_for_later(plan, candidates, options, probe, cut)
     plan.candidates.update(candidates)

@@ -10,11 +10,12 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Told
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
-from airflow_provider_mssql_cdc.core.exceptions import SchemaChangedError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed
 from airflow_provider_mssql_cdc.core.feed_choice import by_age
+from airflow_provider_mssql_cdc.core.plan import Candidate
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.receipt import TableReceipt
+from airflow_provider_mssql_cdc.core.refused_change import RefusedChange
 from airflow_provider_mssql_cdc.core.schema_changes import ChangesSpec, unwritten, with_found
 from airflow_provider_mssql_cdc.core.schema_diff import ADD_COLUMN, DROP_COLUMN, schema_diff
 from airflow_provider_mssql_cdc.core.schema_sight import HOW_FOUND, KIND, Sight, see, see_gone
@@ -31,16 +32,16 @@ def see_schemas(
     status: DatabaseStatus,
     newest: Position | None,
 ) -> None:
-    """Note what is seen of the columns of each table, and fail those that are not to go on with others.
+    """Note what is seen of the columns of each table.
 
-    :param feeds: of the tables that are planned for; those that fail are removed
+    :param feeds: of the tables that are planned for
     :param ddl: of all these feeds
     :param status: as it was when the plan was begun
     :param newest: the newest position that these feeds have
     """
     if newest is None:
         return
-    for name, group in list(feeds.items()):
+    for name, group in feeds.items():
         checkpoint = plan.checkpoints[name]
         known = checkpoint.feeds(plan.options[name].shapes) if checkpoint is not None else []
         feed = next((each for each in group if any(ref.is_same(each) for ref in known)), by_age(group)[0])
@@ -49,6 +50,7 @@ def see_schemas(
         server_time = status.server_time + datetime.timedelta(seconds=time.monotonic() - plan.began)
         # where nothing is captured, the catalogue is not ahead of what is
         captured_until = status.max_lsn_time if feed.CAN.captured else server_time
+        rows = [row for row in ddl if row.capture_instance == feed.name]
         sight = see(
             feed,
             seen,
@@ -56,19 +58,33 @@ def see_schemas(
             newest=newest,
             server_time=server_time,
             captured_until=captured_until,
-            ddl=[row for row in ddl if row.capture_instance == feed.name],
+            ddl=rows,
             kept=plan.kept,
         )
         gone = see_gone(group, seen, before, newest=newest, server_time=server_time, captured_until=captured_until)
         sight = dataclasses.replace(sight, seen=dataclasses.replace(sight.seen, gone=gone))
         sight = _with_waiting(sight, feed, name, plan)
-        error = _refused(name, checkpoint, sight, plan) if plan.options[name].fails_on_schema_change else None
-        if error is None:
-            plan.sights[name] = sight
-        else:
-            # it stays unseen until a run that goes on with it
-            plan.failures[name] = error
-            del feeds[name]
+        if plan.options[name].fails_on_schema_change and (changes := _refused(checkpoint, sight, plan)):
+            since = [row for row in rows if (seen is None or seen.upto is None or row.lsn > seen.upto)]
+            captured = tuple(row for row in since if row.lsn <= newest)
+            plan.refused_changes[name] = RefusedChange(changes, captured, sight.event.lsn if sight.event else None)
+            if sight.event is not None and checkpoint is not None and seen is not None:
+                # it stays unseen until a run goes on with it
+                sight = dataclasses.replace(sight, seen=seen, pending=checkpoint.schema_changes, event=None)
+        plan.sights[name] = sight
+
+
+def stop_at_changes(plan: RunPlan, candidates: dict[TableName, Candidate], cut: Position) -> None:
+    """Fail the tables whose windows hold a change of columns with which they are not to go on. Until it has a place
+    they go on as before, and so do those whose windows end below it.
+
+    :param candidates: the failed ones are removed
+    :param cut: up to which the windows reach
+    """
+    for name, change in plan.refused_changes.items():
+        if name in candidates and change.lies_within(cut):
+            plan.failures[name] = change.error(name)
+            del candidates[name], plan.sights[name]
 
 
 def _with_waiting(sight: Sight, feed: Feed, name: TableName, plan: RunPlan) -> Sight:
@@ -83,28 +99,21 @@ def _with_waiting(sight: Sight, feed: Feed, name: TableName, plan: RunPlan) -> S
     return dataclasses.replace(sight, seen=known, waiting_ids=waiting)
 
 
-def _refused(name: TableName, checkpoint: Checkpoint | None, sight: Sight, plan: RunPlan) -> SchemaChangedError | None:
-    """Why a table fails that is not to go on with columns that were added or dropped. Of one that is not loaded yet
-    nobody knows others, and what else changes fails by itself where that matters.
+def _refused(checkpoint: Checkpoint | None, sight: Sight, plan: RunPlan) -> str:
+    """What has changed, where a table is not to go on with columns that were added or dropped; else ''. Of one that is
+    not loaded yet nobody knows others, and what else changes fails by itself where that matters.
     """
     if checkpoint is None or checkpoint.seen_schema is None or not sight.differs:
-        return None
+        return ""
     if checkpoint.seen_schema.hash == sight.schema.hash:
         # statements that left the columns as they were
-        return None
+        return ""
     before = plan.kept(checkpoint.seen_schema.hash)
     changes = schema_diff(before, sight.schema) if before is not None else ()
     of_columns = before is None or any(change.kind in (ADD_COLUMN, DROP_COLUMN) for change in changes)
     if not of_columns or not (checkpoint.loaded or checkpoint.copies):
-        return None
-    said = "".join(f"  {change}\n" for change in changes) or "  what they were is not kept\n"
-    return SchemaChangedError(
-        f"the source table's columns are not those that were seen last.\n{said}",
-        table=str(name),
-        advice='on_schema_change="fail" stops the table. Runs with "warn" go on without a column that was added, and '
-        'with NULL in place of one that was dropped; once one of them has told the change, "fail" takes it for '
-        "known.",
-    )
+        return ""
+    return "".join(f"  {change}\n" for change in changes) or "  what they were is not kept\n"
 
 
 def schema_events(plan: RunPlan, name: TableName | None = None) -> list[Told]:

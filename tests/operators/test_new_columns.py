@@ -301,16 +301,44 @@ def test_no_row_is_copied_where_the_entry_says_so(group: Group) -> None:
 
 
 def test_what_cannot_be_copied_as_it_is_is_not_filled(group: Group) -> None:
-    group.change("ALTER TABLE dbo.a ADD _lsn int, note int")
+    entry = {**PROPOSE, "where": [["v", ">", 0]], "new_columns": "load"}
+    group.chosen(A, group.request(entry))
+    group.change("ALTER TABLE dbo.a ADD text nvarchar(max), note int")
     group.source.sql(SECOND)
     group.change("INSERT INTO dbo.a (id) VALUES (3)")
     group.loaded_up_to_now(A)
-    plan = plan_of(group, PROPOSE)
+    plan = plan_of(group, entry)
     assert lacking(plan) == ("note",)
-    assert (
-        "column _lsn of second is left out: column '_lsn' of type int would be loaded as '_lsn', the name of a"
-        in "".join(plan.candidates[A].warnings)
+    assert "column text of second is left out: where and a mirror that holds text" in "".join(
+        plan.candidates[A].warnings
     )
+
+
+@pytest.mark.parametrize("second", [True, False])
+@pytest.mark.parametrize(
+    ("name", "said"), [("_lsn", {}), ("amount", {"rename": {"v": "Amount"}}), ("_Seq", {"rename": {"v": "w"}})]
+)
+def test_a_new_column_whose_name_is_taken_fails_the_table(
+    group: Group, name: str, said: dict[str, Any], second: bool
+) -> None:
+    """Whether an instance has it yet or not; a rename, or that it waits, lets the table go on."""
+    entry = {**PROPOSE, **said}
+    group.chosen(A, group.request(entry))
+    group.change(f"ALTER TABLE dbo.a ADD {name} int")
+    if second:
+        group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    group.loaded_up_to_now(A)
+    failed = plan_of(group, entry).failures[A]
+    assert f"column '{name}' of type int would be loaded as '{name}', the name of" in failed.message
+    assert f'new_columns={{"{name}": "ask"}}' in str(failed.advice)
+    assert plan_of(group, {**entry, "on_schema_change": "warn"}).failures == {}
+    assert plan_of(group, {**entry, "new_columns": {name: "ask"}}).failures == {}
+    renamed = {**entry, "rename": {**said.get("rename", {}), name: "other"}}
+    plan = plan_of(group, renamed)
+    assert plan.failures == {}
+    if second:
+        assert lacking(plan) == (name,)
 
 
 def evolve(group: Group, hook: MsSqlCdcHook | None = None, *, lock_timeout: float = 5.0, **said: Any) -> list[str]:
@@ -422,11 +450,11 @@ def test_an_instance_is_asked_for_that_lacks_what_the_source_has_dropped(group: 
 
 
 def test_no_instance_is_asked_for_because_of_what_is_not_loaded(group: Group) -> None:
-    group.change("ALTER TABLE dbo.a ADD note nvarchar(20), _lsn int, more int")
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20), more int")
     entry = {**PROPOSE, "mask": {"note": "drop"}, "new_columns": "load"}
     plan = plan_of(group, entry)
     assert [new.wanted for new in plan.new_instances.values()] == [("more",)]
-    assert plan_of(group, {**entry, "new_columns": {"more": "ask", "_lsn": "load"}}).new_instances == {}
+    assert plan_of(group, {**entry, "new_columns": {"more": "ask"}}).new_instances == {}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -226,6 +227,41 @@ def test_a_table_may_be_stopped_until_a_run_has_told_the_change(task: Task) -> N
     task.state.clear()
     task.run(**strict)
     assert task.rows["dbo.a"]["status"] == "loaded"
+
+
+def test_a_table_is_stopped_before_the_window_that_holds_the_change(task: Task) -> None:
+    strict = {"tables": ["dbo.a", "dbo.b"], "on_schema_change": "fail", "max_transactions": 1}
+
+    def position() -> Any:
+        stored = task.group.checkpoint(A)
+        assert stored is not None
+        return stored.position(["mirror"])
+
+    def statuses(**given: Any) -> tuple[str, ...]:
+        task.state.clear()
+        with suppress(AirflowFailException):
+            task.run(**{**strict, **given})
+        return tuple(row["status"] for row in task.rows.values())
+
+    run(task, **strict)
+    first = task.group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    second = task.group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    # the catalogue is ahead of the capture
+    task.group.source.sql("ALTER TABLE dbo.a ADD city nvarchar(20)")
+    assert statuses() == ("loaded", "quiet")
+    assert position() == first
+    task.group.source.sql("INSERT INTO dbo.b (id) VALUES (3)")
+    task.group.change("INSERT INTO dbo.a (id) VALUES (5)")
+    assert statuses() == ("loaded", "quiet")
+    assert position() == second
+    # that of b lies above the statement
+    for _ in range(2):
+        assert statuses() == ("failed", "loaded")
+        task.group.change("INSERT INTO dbo.b (id) SELECT MAX(id) + 1 FROM dbo.b")
+        assert "ALTER TABLE dbo.a ADD city nvarchar(20)" in task.rows["dbo.a"]["error"]
+    assert position() == second
+    assert statuses(on_schema_change="warn")[0] == "loaded"
+    assert position() > second
 
 
 def test_what_is_not_loaded_yet_has_nothing_to_go_on_with(task: Task) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -36,6 +38,9 @@ if _OWNER:
     os.environ["MSSQL_CDC_TEST_ROOT"] = tempfile.mkdtemp(prefix="mssql_cdc_tests-")
 ROOT = Path(os.environ["MSSQL_CDC_TEST_ROOT"])
 HOME = ROOT / f"airflow-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+
+SHARES, SHARE = 5, "MSSQL_CDC_TEST_SHARE"
+"""Into so many shares the slow tests are divided, and the variable that says which one a run of all tests takes."""
 
 _NO_FOLDER = str(ROOT / "no folder of settings")
 
@@ -78,17 +83,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked thorough, unless it is asked for."""
+    """Leave out what is marked thorough, and in a run of all tests four of five slow ones, unless it is asked for."""
     if config.getoption("--thorough"):
         return
-    left_out = [item for item in items if item.get_closest_marker("thorough")]
-    items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    every, taken, left_out = items[:], items, []
+    taken.clear()
+    for item in every:
+        (left_out if item.get_closest_marker("thorough") or is_of_another_share(item) else taken).append(item)
     config.hook.pytest_deselected(items=left_out)
+
+
+def is_of_another_share(item: pytest.Item) -> bool:
+    """Whether a slow test is taken by other runs of all tests: five that have another share each take all."""
+    if SHARE not in os.environ or item.get_closest_marker("every_run"):
+        return False
+    is_slow = "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("in_turn") is not None
+    return is_slow and crc32(item.nodeid.partition("@")[0].encode()) % SHARES != int(os.environ[SHARE])
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folders, and the configuration that every way to start Spark reads: it notes each start."""
     HOME.mkdir(parents=True, exist_ok=True)
+    if _OWNER and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        os.environ.setdefault(SHARE, str(random.randrange(SHARES)))
     if _OWNER:
         quick = {
             "spark.local.dir": ROOT,
@@ -116,7 +133,12 @@ def own_archive() -> Path | None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print how many of the Spark starts were used."""
+    """Print which slow tests were run, and how many of the Spark starts were used."""
+    if _OWNER and SHARE in os.environ and not terminalreporter.config.getoption("--thorough"):
+        terminalreporter.write_line(
+            f"slow tests: those of share {os.environ[SHARE]} of {SHARES} were run ({SHARE}={os.environ[SHARE]} repeats "
+            "that); --thorough runs all"
+        )
     if _OWNER:
         terminalreporter.write_line(f"Spark starts: {spark_starts()} of at most {SPARK_STARTS}")
 

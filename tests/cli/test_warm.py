@@ -25,6 +25,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.in_turn
 def test_the_classes_of_a_load_are_kept_once(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["warm"]) == 0
     archive = class_archive.found("spark-submit", os.environ)

@@ -71,6 +71,7 @@ def check(chunks: list[list[tuple[Any, ...]]], whole: list[tuple[Any, ...]], row
     assert not chunks or 0 < len(chunks[-1]) < max(rows * parts, rows + 1)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("type_", "descending"),
     [

@@ -49,6 +49,7 @@ def version(driver: class_archive.Driver, *options: str) -> subprocess.Completed
     return subprocess.run(command, capture_output=True, text=True)
 
 
+@pytest.mark.in_turn
 def test_spark_starts_from_an_archive_of_the_classes_that_it_loads(driver: class_archive.Driver, made: Path) -> None:
     assert driver.fits(made)
     assert made.stat().st_mode & 0o777 == 0o600
@@ -72,6 +73,7 @@ def test_java_goes_on_without_an_archive_that_does_not_fit(
     assert version(other, class_archive.option(made, quoted=False)).returncode == 0
 
 
+@pytest.mark.in_turn
 def test_what_java_cannot_make_is_told_and_leaves_nothing(
     driver: class_archive.Driver, listed: list[str], tmp_path: Path
 ) -> None:

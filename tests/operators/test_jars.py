@@ -154,6 +154,7 @@ def test_jars_are_fetched_once_and_kept_for_this_user(repository, home, tmp_path
     assert repository.asked == asked
 
 
+@pytest.mark.in_turn
 def test_what_is_damaged_or_gone_is_fetched_again(repository, home, tmp_path):
     one, two = jars.paths([ONE], ivy(repository, tmp_path))
     Path(one).write_bytes(Path(one).read_bytes()[:-1])
@@ -171,6 +172,7 @@ def test_what_the_user_leaves_out_and_a_package_does_not_need_is_not_fetched(rep
     assert "/cdc/tests/two/1.0/two-1.0.jar" not in repository.asked
 
 
+@pytest.mark.in_turn
 def test_a_network_that_fails_for_a_moment_is_tried_again(repository, home, tmp_path):
     repository.broken = 1
 
@@ -249,6 +251,7 @@ print(json.dumps(jars.paths([package], jars.Ivy(settings=settings))))
 """
 
 
+@pytest.mark.in_turn
 def test_eight_processes_start_cold_one_is_killed_in_mid_download_and_all_others_work(repository, home, tmp_path):
     settings = dict(ivy(repository, tmp_path).settings)
     repository.held.clear()

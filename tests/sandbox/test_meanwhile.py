@@ -103,6 +103,7 @@ def moved(prepare: Prepare, sql: str, points: tuple[Point, ...], seed: int = 3, 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.in_turn
 def test_the_seed_draws_what_happens_between_two_reads(kind: str, form: str) -> None:
     prepare, one, other = KINDS[kind]
     sql = FORMS[form].format(one, other)
@@ -126,6 +127,7 @@ def test_a_batch_that_reads_by_row_versions(kind: str) -> None:
 # The cleanup
 
 
+@pytest.mark.in_turn
 def test_steps_of_the_cleanup_come_in_their_order_until_nothing_is_old() -> None:
     found = set()
     with started(Point.STEP) as (server, clock):

@@ -89,6 +89,7 @@ def read_by(live: Origin, way: str, monkeypatch: pytest.MonkeyPatch) -> Iterator
     assert found == {tuple(expected)}
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize("seed", BATCHES)
 def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request):
     live, count = seeded, BATCHES[seed]

@@ -63,6 +63,7 @@ def orders(live):
     return live
 
 
+@pytest.mark.every_run
 def test_first_load_and_next_load(orders):
     first = orders.load(orders.table("dbo.orders"))
 

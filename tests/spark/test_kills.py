@@ -38,6 +38,7 @@ def test_each_format_has_its_points() -> None:
     assert {getattr(part, "values", part)[0] for part in PARTS} == set(POINTS)
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize(("format_", "part"), PARTS)
 def test_a_load_that_stops_anywhere_is_repeated(live, monkeypatch, format_, part, request):
     rng = random.Random(11)

@@ -146,6 +146,7 @@ def made_with(origin: Origin, shape: str) -> tuple[list[str], dict[str, str]]:
     ],
     indirect=["orders"],
 )
+@pytest.mark.every_run
 def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin, made: dict) -> None:
     copied = {row["id"]: row for row in orders.sql("SELECT id, note, doc FROM dbo.orders")}
     first = orders.load(orders.table("dbo.orders", SHAPES, **made))

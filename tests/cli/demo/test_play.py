@@ -83,6 +83,7 @@ def mark(tmp_path, monkeypatch):
 
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
+@pytest.mark.in_turn
 def test_whatever_is_killed_both_sides_are_equal_and_one_corrupted_cell_of_the_lake_is_found(
     tmp_path, monkeypatch, capsys, own_handlers, mark
 ):

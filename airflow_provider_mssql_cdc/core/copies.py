@@ -7,7 +7,7 @@ written after its rows, and never changed.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.core.feed import Feed, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
+from airflow_provider_mssql_cdc.core.schema import ColumnFacts, KeptSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class CopyBegun:
     :param where: the conditions that its rows fulfil, as text; empty where it has all rows that are loaded
     :param by: the columns that it is cut by; empty for the key's
     :param altered_upto: where the last statement was then that has changed a captured column; None where none was known
+    :param schema: the canonical JSON that ``schema_hash`` is made of; '' where a version has begun it that kept none
     """
 
     id: str
@@ -52,9 +54,22 @@ class CopyBegun:
     where: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     altered_upto: Annotated[Position | None, Tagged] = None
+    schema: str = ""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("copy", 1, "0.3.0", {})
+
+    def dropped_since(self, now: KeptSchema, there: Collection[int]) -> tuple[ColumnFacts, ...]:
+        """The columns that the source table has dropped since, where nothing else has changed; none where more has.
+
+        :param now: the columns with which it would go on
+        :param there: the column_ids of all that the source table has
+        """
+        if not self.schema or self.schema_hash == now.hash:
+            return ()
+        then = KeptSchema(self.schema)
+        gone = tuple(column for column in then.columns if column.column_id not in there)
+        return gone if then.without([column.column_id for column in gone]).hash == now.hash else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +257,7 @@ def why_void(
     where: tuple[str, ...] = (),
     by: tuple[str, ...] = (),
     altered_upto: Position | None = None,
+    gone: Sequence[ColumnFacts] = (),
     lineage: Lineage,
     readable_from: Position | None,
 ) -> str | None:
@@ -252,12 +268,13 @@ def why_void(
     :param where: the conditions that the rows which are wanted fulfil, as text; those of all rows, too, are enough
     :param altered_upto: where the last statement is that has changed a captured column, which may have altered values
         that a later one hides
+    :param gone: what the source table has dropped since, as ``CopyBegun.dropped_since`` says
     :param lineage: of the source, with what became of ``witnesses_of`` the copy
     :param readable_from: of the feed
     """
     if not begun.feed.is_same(feed):
         return f"it was begun with {begun.feed.name} ({begun.feed.object_id}), and the table is read by {feed} now"
-    if begun.schema_hash != schema_hash or begun.key != key:
+    if (begun.schema_hash != schema_hash and not gone) or begun.key != key:
         return "the captured columns or the key are others now"
     if altered_upto is not None and altered_upto > (begun.altered_upto or begun.low):
         return f"a captured column was changed at {altered_upto}"

@@ -105,23 +105,29 @@ def _absent(schema: TableSchema, loaded: KeptSchema, there: Collection[int]) -> 
     behind = max((column.ordinal for column in schema.columns), default=0)
     gone = [facts for facts in loaded.columns if facts.column_id not in has and facts.column_id not in there]
     for ordinal, facts in enumerate(gone, behind + 1):
-        yield Column(
-            ordinal,
-            facts.column_id,
-            facts.name,
-            facts.type,
-            facts.length,
-            facts.precision,
-            facts.scale,
-            facts.nullable,
-            facts.collation,
-            facts.computed,
-            kept=True,
-            absent=True,
-            suffix=facts.suffix,
-            as_text=facts.as_text,
-            former=facts.former,
-        )
+        yield dataclasses.replace(column_of(facts, ordinal), kept=True, absent=True)
+
+
+def column_of(facts: ColumnFacts, ordinal: int) -> Column:
+    """A column as a schema that was kept has it.
+
+    :param ordinal: that it gets
+    """
+    return Column(
+        ordinal,
+        facts.column_id,
+        facts.name,
+        facts.type,
+        facts.length,
+        facts.precision,
+        facts.scale,
+        facts.nullable,
+        facts.collation,
+        facts.computed,
+        suffix=facts.suffix,
+        as_text=facts.as_text,
+        former=facts.former,
+    )
 
 
 def follows(schema: TableSchema, hash_: str, loaded: KeptSchema | None, *, widens: str) -> bool:

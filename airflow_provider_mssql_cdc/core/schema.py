@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +88,15 @@ class KeptSchema:
     def key(self) -> tuple[str, ...]:
         """The names of the key's columns."""
         return tuple(json.loads(self.canonical)["key"])
+
+    def without(self, ids: Collection[int]) -> KeptSchema:
+        """The schema without some columns.
+
+        :param ids: column_ids of these
+        """
+        said = json.loads(self.canonical)
+        left = [column for column in said["columns"] if column[0] not in ids]
+        return KeptSchema(json.dumps({**said, "columns": left}, separators=(",", ":"), ensure_ascii=True))
 
     def pieces(self) -> list[str]:
         """The schema as texts of at most ``PIECE`` characters, in order, compressed."""

@@ -34,7 +34,8 @@ from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import KINDS, Lsn, Position, is_gap
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from tests.support.core.positions import Counted
 
 DAY = datetime.datetime(2026, 1, 1)
@@ -385,6 +386,28 @@ def test_a_copy_from_before_a_statement_that_may_have_altered_values_begins_agai
         upto = None if altered is None else lsn(altered)
         why = why_void(begun, [], **NOW, altered_upto=upto, readable_from=lsn(10))
         assert (why is not None and "a captured column was changed at" in why) == is_void
+
+
+def of_columns(*ids: int, type_: str = "int", key: str = "c1") -> KeptSchema:
+    columns = [Column(n, n, f"c{n}", type_ if n > 1 else "int", 4, 10, 0, True, None) for n in ids]
+    return KeptSchema.of(TableSchema(tuple(columns), (key,)))
+
+
+@given(st.sets(st.integers(2, 5)), st.sets(st.integers(2, 6)), st.sets(st.integers(1, 7)), st.booleans())
+def test_a_copy_goes_on_without_what_the_table_has_dropped_and_with_nothing_else(
+    then: set[int], now: set[int], there: set[int], is_altered: bool
+) -> None:
+    began, goes_on = of_columns(1, *then), of_columns(1, *now, type_="bigint" if is_altered else "int")
+    begun = dataclasses.replace(BEGUN, schema_hash=began.hash, schema=began.canonical)
+    gone = begun.dropped_since(goes_on, there)
+    may = now < then and then - now == then - there and 1 in there and not (is_altered and now)
+    assert [column.column_id for column in gone] == (sorted(then - now) if may else [])
+    why = why_void(begun, [], **{**NOW, "schema_hash": goes_on.hash}, gone=gone, readable_from=lsn(10))
+    same = now == then and not (is_altered and now)
+    assert (why is None) == (may or same)
+    # of a version that did not keep the columns nobody knows
+    assert dataclasses.replace(begun, schema="").dropped_since(goes_on, there) == ()
+    assert begun.dropped_since(of_columns(1, *now, key="c2"), there) == ()
 
 
 def test_a_copy_without_a_selection_goes_on_without_one() -> None:

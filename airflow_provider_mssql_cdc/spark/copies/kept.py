@@ -34,10 +34,19 @@ class KeptEvents:
 
     :param low: of the copy
     :param kept: all entries of its folder
+    :param gone: columns of targets that the source table has dropped since: no event names them
     """
 
-    def __init__(self, session: SparkSession, folder: CopyFolder, low: Position, kept: Sequence[KeptWindow]) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        folder: CopyFolder,
+        low: Position,
+        kept: Sequence[KeptWindow],
+        gone: Sequence[str] = (),
+    ) -> None:
         self._parts: list[_Part] = []
+        self._gone = gone
         first = 0
         for after, entry in joined_windows(low, kept):
             files = Parquet.of(session, folder.files_of(entry), entry.columns)
@@ -50,7 +59,10 @@ class KeptEvents:
         """The window's rows."""
         parts = self._within(window) or [(window, self._parts[0])]
         rows = [part.staged.rows(within).withColumn("_n", F.col("_n") + F.lit(part.first)) for within, part in parts]
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
+        joined = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
+        if not self._gone:
+            return joined
+        return joined.withColumn("_changed", F.array_except("_changed", F.array(*map(F.lit, self._gone))))
 
     def count(self, window: Window) -> Counts:
         """What a window holds."""

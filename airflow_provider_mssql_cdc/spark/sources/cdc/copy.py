@@ -34,6 +34,7 @@ from airflow_provider_mssql_cdc.spark.copies.common import look_for_common, told
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
 from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents, kept_window
+from airflow_provider_mssql_cdc.spark.copies.shed import dropped_since, target_names, without
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.capture import captured_position
@@ -66,6 +67,7 @@ class TableCopy:
         self._warnings: list[str] = []
         self._used: list[ChunkRead] = []
         self._common: CommonRead | None = None
+        self._gone: tuple[str, ...] = ()
 
     def run(self) -> Copy | Unfinished:
         """Copy what is missing, wait until the capture has passed the end of all reads, keep the events up to there.
@@ -127,7 +129,7 @@ class TableCopy:
             low=self._begin.low,
             high=self._reached,
             rows_copied=rows if again is None else again.in_place(copied.rows()).count(),
-            events=KeptEvents(self._session, folder, self._begin.low, self._kept),
+            events=KeptEvents(self._session, folder, self._begin.low, self._kept, self._gone),
             witnesses=tuple(witnesses_of(self._begin, self._kept, [*used, *self._again.entries])),
             warnings=tuple(self._warnings),
             conditions=self._conditions,
@@ -214,14 +216,16 @@ class TableCopy:
         for folder, found in folders(self._session, self._place):
             read: list[ChunkRead | KeysRead] = [*found.chunks, *found.again]
             written = found.begun, found.kept, read
-            state = self._source.state(witnesses_of(*written))
+            state, feed = self._source.state(witnesses_of(*written)), self._source.feed
+            gone = dropped_since(self._table, found.begun)
             why = why_void(
                 *written,
-                feed=self._source.feed,
+                feed=feed,
                 schema_hash=self._table.schema.hash,
                 selection_hash=self._table.selection.hash,
                 protection=self._table.protection,
                 key=self._table.schema.key,
+                gone=gone,
                 where=tuple(map(str, self._order.conditions)),
                 by=self._by,
                 altered_upto=self._table.altered_upto,
@@ -231,10 +235,12 @@ class TableCopy:
             if self._order.above is not None and found.begun.low < self._order.above:
                 why = why or f"it was begun at {found.begun.low}, and a sink has all up to {self._order.above}"
             if why is None and going_on is None:
-                going_on = folder, found
-                reached, name = reached_by(found.begun, found.kept), self._table.name
-                text = "%s: copy %s goes on: %d chunks and the events up to %s are there"
-                log.info(text, name, folder.id, len(found.chunks), reached)
+                self._gone = target_names(self._table, gone)
+                going_on = folder, without(found, self._gone)
+                text = "%s: copy %s goes on%s: %d chunks and the events up to %s are there"
+                less = f" without {', '.join(self._gone)}, which the table has dropped" * bool(gone)
+                reached = reached_by(found.begun, found.kept)
+                log.info(text, self._table.name, folder.id, less, len(found.chunks), reached)
                 continue
             if why is not None:
                 self._warn(f"the copy of {self._table.name} ({folder.id}) begins again: {why}")
@@ -286,6 +292,7 @@ class TableCopy:
             where=tuple(map(str, self._order.conditions)),
             by=self._by,
             altered_upto=self._table.altered_upto,
+            schema=self._table.schema.canonical,
         )
         CopyFolder(self._session, self._place, begun.id).begin(begun)
         there = folders(self._session, self._place)

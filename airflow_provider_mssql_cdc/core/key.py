@@ -6,12 +6,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.changes import check_history_key
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.conditions import TEXTS
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, FeedError, KeyRequiredError
 from airflow_provider_mssql_cdc.core.feed import Feed, refused_shapes
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.shapes import IGNORE, SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
+
+_LOOSE = TEXTS | {"varbinary"}
+
+
+def loose(schema: TableSchema, names: Iterable[str]) -> list[str]:
+    """The columns of some whose values may differ and be equal to the server: texts, by their collation and by blanks
+    at their end, and varbinary by zeros there.
+    """
+    columns = map(schema.column, names)
+    return [each.name for each in columns if each.type in _LOOSE and not each.is_lob and not each.encrypted]
 
 
 def key_ids(schema: TableSchema | KeptSchema) -> tuple[int, ...]:

@@ -10,10 +10,11 @@ from airflow_provider_mssql_cdc.core.entry_values import AUTO, CT, EVOLVE, PROPO
 from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import Feed, refused_options, refused_shapes
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
+from airflow_provider_mssql_cdc.core.key import loose
 from airflow_provider_mssql_cdc.core.lineage import TrackedSince, VersionHistory, restored
 from airflow_provider_mssql_cdc.core.position import Position, Version
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
-from airflow_provider_mssql_cdc.core.table import TableName, column_meant
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
 
@@ -98,6 +99,15 @@ def refused_for(
         names = [column.name for column in feed.columns]
         if {column_meant(column, names) for column in options.key} != {*feed.primary_key}:
             found.append(f"key names other columns than the primary key, by which a {feed.WORD} tells rows apart")
+    if isinstance(feed, Feed):
+        schema = TableSchema(feed.columns, feed.primary_key)
+        names = [column.name for column in feed.columns]
+        hidden = {column_meant(column, names) for column in options.choice.mask}
+        if masked := [column for column in loose(schema, feed.primary_key) if column in hidden]:
+            found.append(
+                f"mask hides {', '.join(masked)} of the primary key: where only its spelling changes (abc to ABC), a "
+                f"{feed.WORD} does not say what it was, and the target's row would stay"
+            )
     return found
 
 

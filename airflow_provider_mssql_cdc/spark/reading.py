@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 
 from pyspark.sql import DataFrame
@@ -165,6 +166,14 @@ class Reading:
         if not copy.window.is_empty:
             self.windows.append(copy.window)
             self._all_staged.append(([copy.window], copy.events))
+
+    def respelled(self, window: Window, known: Callable[[], DataFrame]) -> Staged:
+        """What was staged, for a target that may spell keys otherwise than the source does by now.
+
+        :param known: the target's rows
+        """
+        assert self.staged is not None
+        return self._source.respelled(self.staged, window, known, f"{self._folder}/spelled-{secrets.token_hex(6)}")
 
     def has_lost_copy(self) -> bool:
         """Whether another run has finished the copy that this one reads, and removed it: it counts for nothing then."""

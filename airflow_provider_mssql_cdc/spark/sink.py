@@ -163,8 +163,7 @@ class Sink:
         self.rows.unfilled = self.columns.unfilled(state)
         if todo.goes_on:
             assert todo.window is not None
-            staged = reading.staged
-            assert staged is not None
+            staged = reading.respelled(window, lambda: self.target.rows(state))
             gaps = self._gaps(state, window, todo, reading)
             target_rows = self.target.rows_of(state, lambda: self.rows.looked_up(window, staged))
             target_rows = with_nulls(target_rows, added)

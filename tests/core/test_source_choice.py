@@ -24,7 +24,7 @@ from airflow_provider_mssql_cdc.core.source_choice import (
     tracked_anew,
 )
 from airflow_provider_mssql_cdc.core.table import Column, TableName
-from airflow_provider_mssql_cdc.core.table_options import TableOptions
+from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions
 from airflow_provider_mssql_cdc.core.target import Target
 
 NAME, DAY = TableName("dbo", "a"), datetime.datetime(2026, 1, 1)
@@ -122,6 +122,24 @@ def test_what_a_tracked_table_cannot_do_is_refused(options, run, why):
     found = refused_for(TRACKED, dataclasses.replace(OPTIONS, **options), **run)
     assert len(found) == len(why)
     assert all(text.startswith(begin) for text, begin in zip(found, why, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("type_", "mask", "is_refused"),
+    [
+        ("varchar", {"ID": "hash"}, True),
+        ("varbinary", {"id": "redact"}, True),
+        ("nchar", {"v": "hash"}, False),
+        ("int", {"id": "hash"}, False),
+        ("char", {}, False),
+    ],
+)
+def test_a_key_that_may_be_spelled_otherwise_is_not_hidden(type_, mask, is_refused):
+    columns = tuple(dataclasses.replace(c, type=type_) if c.name == "Id" else c for c in TRACKED.columns)
+    table = dataclasses.replace(TRACKED, columns=columns)
+    found = refused_for(table, dataclasses.replace(OPTIONS, choice=Choice(mask=mask)))
+    assert [text.partition(":")[0] for text in found] == ["mask hides Id of the primary key"] * is_refused
+    assert refused_for(CAPTURED, dataclasses.replace(OPTIONS, choice=Choice(mask=mask))) == []
 
 
 def test_only_tables_that_name_change_tracking_are_refused_early():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,6 +56,13 @@ class TableSource(Protocol):
 
         :param folder: for the rows; must not exist yet
         :param before_images: with all of them, and the times of commits
+        """
+
+    def respelled(self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str) -> Staged:
+        """What was staged, for a target that may spell keys otherwise than the source does by now.
+
+        :param known: the target's rows
+        :param folder: for what is found out; must not exist yet
         """
 
     def copy(self, order: CopyOrder) -> Copy | Unfinished:

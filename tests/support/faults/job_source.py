@@ -84,6 +84,9 @@ class JobSource:
             again=None,
         )
 
+    def respelled(self, staged: Any, window: Window, known: Any, folder: str) -> Any:
+        return staged
+
     def has_lost_copy(self) -> bool:
         return False
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -121,6 +122,9 @@ class LoggedRows:
         high = self.low(self.state())
         events = self.read([Window(low, high)], f"{folder}/{secrets.token_hex(4)}", before_images=True)
         return Copy("", files, low, high, files.rows().count(), events, ())
+
+    def respelled(self, staged: Any, window: Window, known: Any, folder: str) -> Any:
+        return staged
 
     def has_lost_copy(self) -> bool:
         return False

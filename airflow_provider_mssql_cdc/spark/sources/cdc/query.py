@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
-from airflow_provider_mssql_cdc.core.conditions import TEXTS, pushed_filter
+from airflow_provider_mssql_cdc.core.conditions import pushed_filter
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.key import loose
 from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.table import TableSchema, lsn_literal, quote
@@ -43,8 +44,6 @@ KEY_MOVED = "key_moved"
 other image has another value in the key, whatever the mask says. Which updates CDC takes for those of a key is not
 documented where the values are equal to the server: ``A`` and ``a``, or ``a`` and ``a`` with a blank behind it."""
 
-# the server takes texts for equal by their collation, and binaries that differ in zeros at the end
-_LOOSE = TEXTS | {"varbinary"}
 
 # renamed, since a captured column may have these names too
 _MAPPING = "(SELECT start_lsn AS [__$lsn], tran_end_time AS [__$time], tran_id AS [__$tran] FROM cdc.lsn_time_mapping)"
@@ -82,7 +81,7 @@ def read_window(
     frames = [
         jdbc.frame(
             slice_sql(instance, schema, mappings, part, history=history, selection=selection),
-            raw_schema(mappings, loose_key=bool(_loose(schema, schema.key))),
+            raw_schema(mappings, loose_key=bool(loose(schema, schema.key))),
         )
         for part in slices
     ]
@@ -146,11 +145,11 @@ def slice_sql(
     selected = "".join(f", {mapping.select} AS {mapping.alias}" for mapping in read)
     neighbours = f"PARTITION BY [__$start_lsn] ORDER BY {order}"
     moved = ""
-    if key := _loose(schema, schema.key):
+    if key := loose(schema, schema.key):
         names.append(f"{_differs(schema, key, neighbours)} AS [__$moved]")
         selected += f", [__$moved] AS {KEY_MOVED}"
         moved = " OR [__$moved] = 1"
-    if judged := _loose(schema, sorted(selection.filtered - set(schema.key))):
+    if judged := loose(schema, sorted(selection.filtered - set(schema.key))):
         names.append(f"{_differs(schema, judged, neighbours)} AS [__$judged]")
         moved += " OR [__$judged] = 1"
     rows = f"(SELECT {', '.join(names)}, {number} AS [__$seq] FROM {instance.change_table} WHERE {bounds}) w"
@@ -169,11 +168,6 @@ def slice_sql(
         f" [__$operation] AS operation, [__$update_mask] AS update_mask, [__$seq] + {part.seq_offset} AS seq,"
         f" {time} AS commit_ts, {transaction} AS tran_id{selected} FROM {rows}{where}"
     )
-
-
-def _loose(schema: TableSchema, names: Iterable[str]) -> list[str]:
-    columns = map(schema.column, names)
-    return [each.name for each in columns if each.type in _LOOSE and not each.is_lob and not each.encrypted]
 
 
 def _differs(schema: TableSchema, names: Iterable[str], window: str) -> str:

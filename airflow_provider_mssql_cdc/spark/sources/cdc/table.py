@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -26,7 +26,7 @@ from airflow_provider_mssql_cdc.spark.sources.cdc.copy import TableCopy
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_window
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import check_altered, read_state
-from airflow_provider_mssql_cdc.spark.staging import StagedOnce
+from airflow_provider_mssql_cdc.spark.staging import Staged, StagedOnce
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +143,10 @@ class CapturedTable:
         jdbc = self.jdbc.showing(low, by_snapshots=scan.by_snapshots)
         pin = scan.pin if by_locks else None
         return Chunks(jdbc, self.table, self._mappings, parts, self._salt, pin, conditions)
+
+    def respelled(self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str) -> Staged:
+        """The same: an image says how the key was spelled before."""
+        return staged
 
     def copy(self, order: CopyOrder) -> Copy | Unfinished:
         """Copy the rows, and wait until the capture has passed the end of that."""

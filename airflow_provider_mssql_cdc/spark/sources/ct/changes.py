@@ -33,6 +33,8 @@ class ReadChanges:
     :param newest: of the versions of its rows; None where there are none
     :param level: isolation level that it ran by
     :param min_valid: the lowest valid version that it saw
+    :param gone: keys that a target spells otherwise than one of the changes, with the version of that; None where none
+        were looked for
     """
 
     files: Parquet
@@ -40,10 +42,15 @@ class ReadChanges:
     newest: Version | None
     level: int | None
     min_valid: Version | None
+    gone: DataFrame | None = None
 
     def events(self) -> DataFrame:
-        """One row for each key that changed."""
-        return self.files.rows().where(F.col("_version").isNotNull()).drop(_LEVEL, _MIN_VALID)
+        """One row for each key that changed, as it is spelled by now, and a delete of each other spelling."""
+        events = self.files.rows().where(F.col("_version").isNotNull()).drop(_LEVEL, _MIN_VALID)
+        if self.gone is None:
+            return events
+        deletes = self.gone.withColumns({"_n": F.col("_version"), "_op": F.lit("D")})
+        return events.unionByName(deletes, allowMissingColumns=True)
 
 
 def read_changes(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -13,6 +14,7 @@ from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.copies import Hole
 from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, GapError
+from airflow_provider_mssql_cdc.core.key import loose
 from airflow_provider_mssql_cdc.core.lineage import VersionHistory, Witness
 from airflow_provider_mssql_cdc.core.position import Position, Version, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import TableSpec
@@ -27,7 +29,9 @@ from airflow_provider_mssql_cdc.spark.sources.ct.changes import (
     StagedChanges,
     read_changes,
 )
+from airflow_provider_mssql_cdc.spark.sources.ct.spellings import other_spellings
 from airflow_provider_mssql_cdc.spark.sources.ct.state import TrackedState, check_columns, read_state
+from airflow_provider_mssql_cdc.spark.staging import Staged
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +105,16 @@ class TrackedRows:
         self._proven[reached] = before.witness(reached)
         return found, reached
 
+    def respelled(self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str) -> Staged:
+        """With a delete of each key that the target spells otherwise than one that changed."""
+        schema = self._table.schema
+        if not loose(schema, schema.key):
+            return staged
+        assert isinstance(staged, StagedChanges)
+        read = staged.read[window]
+        gone = other_spellings(self._jdbc, schema, self._mappings, read.events(), known(), folder)
+        return replace(staged, read={**staged.read, window: replace(read, gone=gone)})
+
     def _by(self, state: TrackedState) -> Jdbc:
         return self._jdbc.by_snapshots() if state.by_snapshots else self._jdbc
 
@@ -120,7 +134,8 @@ class TrackedRows:
         changes, high = self._read(low, f"{place}/changes")
         check_columns(self._jdbc, self._table)
         window = Window(low, high)
-        events = StagedChanges({window: changes}, {window: high})
+        staged = StagedChanges({window: changes}, {window: high})
+        events = self.respelled(staged, window, files.rows, f"{place}/spelled")
         return Copy("", files, low, high, files.rows().count(), events, (self._proven[high],))
 
     def read_again(self, keys: DataFrame) -> Copy:

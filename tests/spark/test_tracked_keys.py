@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.sandbox.collations.names import COLLATIONS
 from airflow_provider_mssql_cdc.sandbox.collations.weights import CHARACTERS
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.sources.ct.spellings import may_be_equal
+from airflow_provider_mssql_cdc.spark.sources.ct.table import TrackedRows
 from tests.support.spark.tracked_origin import TrackedOrigin
 
 pytestmark = [pytest.mark.xdist_group("tests.spark.test_tracked_tables"), pytest.mark.timeout(900)]
@@ -62,7 +63,7 @@ def test_a_key_whose_spelling_changes_is_one_row(origin, type_, collation):
     for old, new in CHANGES:
         also = ", v = v + 100" if len(old) % 2 else ""
         found.sql(f"UPDATE {name} SET k = {quoted(new)}{also} WHERE k = {quoted(old)} AND n = 1")
-    found.load(found.table(name))
+    found.load(found.table(name), connections=3, slice_rows=2)
     same(found, name)
     # a key that is spelled otherwise when it goes; and each by itself, one load after the other
     found.sql(f"UPDATE {name} SET k = N'GONE' WHERE k = N'gone'; DELETE FROM {name} WHERE k = N'GONE'")
@@ -104,6 +105,35 @@ def test_a_key_whose_spelling_changes_while_it_is_copied_is_one_row(origin, monk
     monkeypatch.setattr(Chunks, "read", and_change)
     found.load(found.table(name))
     same(found, name)
+
+
+def test_a_key_that_is_spelled_otherwise_between_two_slices_is_one_row(origin, monkeypatch):
+    """A slice has the one spelling, and the statement that closes all of them the other."""
+    name = "lab.keys"
+    found = made(origin, name, "varchar(20) COLLATE Latin1_General_CI_AS")
+    found.sql(f"INSERT INTO {name} VALUES " + ", ".join(f"(N'k{n}', 1, {n})" for n in range(20)))
+    found.track(name)
+    found.load(found.table(name))
+    found.sql(f"UPDATE {name} SET v = v + 100 WHERE v < 12; INSERT INTO {name} VALUES (N'new', 1, 1)")
+    read, closed = TrackedRows._changes, []
+
+    def and_change(self, before, after, folder, **given):
+        if given.get("above") is not None:
+            closed.append(folder)
+            found.sql(
+                f"UPDATE {name} SET k = UPPER(k) WHERE v BETWEEN 103 AND 108; DELETE FROM {name} WHERE v = 109;"
+                f" INSERT INTO {name} VALUES (N'late', 1, 1); UPDATE {name} SET k = N'New' WHERE k = N'new'"
+            )
+        return read(self, before, after, folder, **given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrackedRows, "_changes", and_change)
+        found.load(found.table(name), connections=3, slice_rows=4)
+    assert len(closed) == 1
+    same(found, name)
+    # the position is that of the last statement: what it has read is not read again
+    (table,) = found.load(found.table(name)).tables
+    assert table.counts["events"] == 0
 
 
 def test_what_any_collation_takes_for_equal_is_asked_for(spark):

@@ -71,9 +71,9 @@ def test_without_snapshots_a_mirror_is_right_once_writers_rest(origin):
     found = tracked(origin, snapshots=False)
     with Writers(found, NAME, COLUMNS, drawn(random.Random(harsh.SEED))):
         for _ in range(3):
-            (table,) = found.load(found.table(NAME), connections=4, copy_rows=10).tables
+            (table,) = found.load(found.table(NAME), connections=4, copy_rows=10, slice_rows=5).tables
             assert table.error is None
-    found.load(found.table(NAME))
+    found.load(found.table(NAME), connections=3, slice_rows=5)
     assert found.mirror(NAME, COLUMNS) == found.source(NAME, COLUMNS)
 
 

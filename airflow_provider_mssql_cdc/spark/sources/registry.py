@@ -34,7 +34,15 @@ def _captured(
 def _tracked(
     job: JobSpec, jdbc: Jdbc, table: TableSpec, mappings: Sequence[ColumnMapping], connections: int, salt: str | None
 ) -> TableSource:
-    return TrackedRows(jdbc, table, mappings, connections=connections, chunk_rows=job.copy_rows, salt=salt)
+    return TrackedRows(
+        jdbc,
+        table,
+        mappings,
+        connections=connections,
+        slice_rows=job.slice_rows,
+        chunk_rows=job.copy_rows,
+        salt=salt,
+    )
 
 
 SOURCES: dict[str, Callable[[JobSpec, Jdbc, TableSpec, Sequence[ColumnMapping], int, str | None], TableSource]] = {

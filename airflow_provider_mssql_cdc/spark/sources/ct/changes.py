@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, ColumnMapping, map_column
@@ -16,6 +17,7 @@ from airflow_provider_mssql_cdc.core.table import quote
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
 from airflow_provider_mssql_cdc.spark.staging import Counts
 
 LEVEL_OF_SNAPSHOTS = 5
@@ -27,9 +29,9 @@ _HERE, _LETTER, _AT = (TEMPORARY + name for name in ("here", "letter", "at"))
 
 @dataclass(frozen=True, slots=True)
 class ReadChanges:
-    """What one statement has read.
+    """What one statement has read, or several together.
 
-    :param files: its events, with the columns that it says of itself
+    :param rows: one for each key that changed
     :param newest: of the versions of its rows; None where there are none
     :param level: isolation level that it ran by
     :param min_valid: the lowest valid version that it saw
@@ -37,7 +39,7 @@ class ReadChanges:
         were looked for
     """
 
-    files: Parquet
+    rows: DataFrame
     counts: Counts
     newest: Version | None
     level: int | None
@@ -46,15 +48,38 @@ class ReadChanges:
 
     def events(self) -> DataFrame:
         """One row for each key that changed, as it is spelled by now, and a delete of each other spelling."""
-        events = self.files.rows().where(F.col("_version").isNotNull()).drop(_LEVEL, _MIN_VALID)
         if self.gone is None:
-            return events
+            return self.rows
         deletes = self.gone.withColumns({"_n": F.col("_version"), "_op": F.lit("D")})
-        return events.unionByName(deletes, allowMissingColumns=True)
+        return self.rows.unionByName(deletes, allowMissingColumns=True)
+
+    def closed_by(
+        self, closing: ReadChanges, upto: Position, key: Sequence[str], other: DataFrame | None
+    ) -> ReadChanges:
+        """What slices have read, each of a moment of its own, as of that of a statement behind them, whose rows win.
+
+        :param closing: with all that has changed after a version
+        :param upto: this version, of before the slices
+        :param key: of targets
+        :param other: keys of the slices' rows that ``closing`` spells otherwise; None where none can be
+        """
+        earlier = by_keys_of(self.rows.where(F.col("_version") <= upto.sort_key), closing.rows, key, "left_anti")
+        if other is not None:
+            earlier = by_keys_of(earlier, other, key, "left_anti")
+        rows = earlier.unionByName(closing.rows)
+        return replace(closing, rows=rows, counts=_counted(rows))
 
 
 def read_changes(
-    jdbc: Jdbc, table: TableSpec, mappings: Sequence[ColumnMapping], after: Position, folder: str, salt: str | None
+    jdbc: Jdbc,
+    table: TableSpec,
+    mappings: Sequence[ColumnMapping],
+    after: Position,
+    folder: str,
+    salt: str | None,
+    *,
+    within: str = "",
+    above: Position | None = None,
 ) -> ReadChanges:
     """Read what changed after a version in one statement, which returns one row at least.
 
@@ -63,6 +88,8 @@ def read_changes(
 
     :param folder: for the rows; must not exist yet
     :param salt: of hashes
+    :param within: a condition on the columns of the primary key; '' for all keys
+    :param above: only keys whose newest change has a version above it; None for all
     """
     conditions = table.selection.conditions
     judged = {condition.column for condition in conditions}
@@ -70,7 +97,7 @@ def read_changes(
     known = {mapping.column.name for mapping in read}
     read += [map_column(table.name, table.schema.column(name)) for name in sorted(judged - known)]
     key = [mapping for mapping in read if mapping.column.name in table.schema.key]
-    query, schema = _statement(table, read, key, after)
+    query, schema = _statement(table, read, key, after, within, above)
     rows = jdbc.frame(query, schema)
     here = F.col(_HERE).isNotNull()
     if conditions:
@@ -91,24 +118,44 @@ def read_changes(
 
 
 def _told(files: Parquet) -> ReadChanges:
-    is_event, op = F.col("_version").isNotNull(), F.col("_op")
-    kinds = {"inserted": "I", "updated": "U", "deleted": "D"}
-    found = (
-        files.rows()
-        .agg(
-            F.max("_version").alias("newest"),
-            F.max(_LEVEL).alias("level"),
-            F.max(_MIN_VALID).alias("min_valid"),
-            *(F.count_if(is_event & (op == letter)).alias(name) for name, letter in kinds.items()),
-        )
-        .collect()[0]
-    )
+    said = files.rows().agg(
+        F.max("_version").alias("newest"), F.max(_LEVEL).alias("level"), F.max(_MIN_VALID).alias("min_valid"),
+        *_counters(),
+    ).collect()[0]  # fmt: skip
 
     def version(value: int | None) -> Version | None:
         return None if value is None else Version(value)
 
-    counts = Counts(**{name: found[name] for name in kinds})
-    return ReadChanges(files, counts, version(found["newest"]), found["level"], version(found["min_valid"]))
+    rows = files.rows().where(F.col("_version").isNotNull()).drop(_LEVEL, _MIN_VALID)
+    newest, min_valid = version(said["newest"]), version(said["min_valid"])
+    return ReadChanges(rows, _counts(said), newest, said["level"], min_valid)
+
+
+def together(read: Sequence[ReadChanges]) -> ReadChanges:
+    """What several statements have read, of keys that differ."""
+    counts = reduce(Counts.__add__, (each.counts for each in read))
+    newest = max((each.newest for each in read if each.newest is not None), default=None)
+    # a statement by another level, or one that saw fewer changes, counts for all
+    level = next((each.level for each in read if each.level != LEVEL_OF_SNAPSHOTS), LEVEL_OF_SNAPSHOTS)
+    valid = [each.min_valid for each in read]
+    min_valid = None if None in valid else max(each for each in valid if each is not None)
+    return ReadChanges(reduce(DataFrame.unionByName, (each.rows for each in read)), counts, newest, level, min_valid)
+
+
+_KINDS = {"inserted": "I", "updated": "U", "deleted": "D"}
+
+
+def _counters() -> list[Column]:
+    is_event, op = F.col("_version").isNotNull(), F.col("_op")
+    return [F.count_if(is_event & (op == letter)).alias(name) for name, letter in _KINDS.items()]
+
+
+def _counts(row: Row) -> Counts:
+    return Counts(**{name: row[name] for name in _KINDS})
+
+
+def _counted(rows: DataFrame) -> Counts:
+    return _counts(rows.agg(*_counters()).collect()[0])
 
 
 def _of_change(mapping: ColumnMapping) -> str:
@@ -117,21 +164,27 @@ def _of_change(mapping: ColumnMapping) -> str:
 
 
 def _statement(
-    table: TableSpec, read: Sequence[ColumnMapping], key: Sequence[ColumnMapping], after: Position
+    table: TableSpec,
+    read: Sequence[ColumnMapping],
+    key: Sequence[ColumnMapping],
+    after: Position,
+    within: str,
+    above: Position | None,
 ) -> tuple[str, str]:
     """The statement, and the Spark types of its columns."""
     joined = [f"j{number}" for number in range(len(table.feed.primary_key))]
     raw = ", ".join(f"{quote(n)} AS {j}" for n, j in zip(table.feed.primary_key, joined, strict=True))
     changed = ", ".join(f"{m.select} AS {_of_change(m)}" for m in key)
     values = ", ".join(f"{m.select} AS {m.alias}" for m in read)
-    where = pushed_filter(table.schema, table.selection.conditions)
+    where = _all([pushed_filter(table.schema, table.selection.conditions), within])
+    some = _all(["" if above is None else f"SYS_CHANGE_VERSION > {above.sort_key}", within])
     same = " AND ".join(f"v.{j} = c.{j}" for j in joined)
     names = ", ".join([*(f"c.{_of_change(m)}" for m in key), *(f"v.{m.alias}" for m in read)])
     changes = (
         f"SELECT c.at, c.letter, v.here, {names} FROM (SELECT SYS_CHANGE_VERSION AS at,"
         f" SYS_CHANGE_OPERATION AS letter, {raw}, {changed}"
-        f" FROM CHANGETABLE(CHANGES {table.name.quoted}, {after.sort_key}) AS ct) AS c"
-        f" LEFT JOIN (SELECT 1 AS here, {raw}, {values} FROM {table.name.quoted}{f' WHERE {where}' if where else ''})"
+        f" FROM CHANGETABLE(CHANGES {table.name.quoted}, {after.sort_key}) AS ct{some}) AS c"
+        f" LEFT JOIN (SELECT 1 AS here, {raw}, {values} FROM {table.name.quoted}{where})"
         f" AS v ON {same}"
     )
     # the level comes with the rows: a driver that sets it otherwise, or not at all, is found out
@@ -147,6 +200,12 @@ def _statement(
     selected = ", ".join(f"{sql} AS {name}" for name, (sql, _) in columns.items())
     schema = ", ".join(f"{name} {type_}" for name, (_, type_) in columns.items())
     return f"SELECT {selected} FROM ({said}) AS s LEFT JOIN ({changes}) AS d ON 1 = 1", schema
+
+
+def _all(conditions: Iterable[str | None]) -> str:
+    """The WHERE of what fulfils all of some conditions; '' where there are none."""
+    found = " AND ".join(f"({condition})" for condition in conditions if condition)
+    return f" WHERE {found}" if found else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
-from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.columns import ColumnMapping, key_columns
 from airflow_provider_mssql_cdc.core.copies import Hole
 from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, GapError
 from airflow_provider_mssql_cdc.core.key import loose
@@ -28,7 +28,9 @@ from airflow_provider_mssql_cdc.spark.sources.ct.changes import (
     ReadChanges,
     StagedChanges,
     read_changes,
+    together,
 )
+from airflow_provider_mssql_cdc.spark.sources.ct.slices import slices_of
 from airflow_provider_mssql_cdc.spark.sources.ct.spellings import other_spellings
 from airflow_provider_mssql_cdc.spark.sources.ct.state import TrackedState, check_columns, read_state
 from airflow_provider_mssql_cdc.spark.staging import Staged
@@ -44,6 +46,7 @@ class TrackedRows:
     it once more.
 
     :param connections: JDBC connections that it may open at once
+    :param slice_rows: changed keys below which what changed is read by one statement
     :param chunk_rows: of the chunks of a copy, at least
     :param salt: of hashes
     """
@@ -55,12 +58,13 @@ class TrackedRows:
         mappings: Sequence[ColumnMapping],
         *,
         connections: int,
+        slice_rows: int = 200_000,
         chunk_rows: int = 200_000,
         salt: str | None = None,
     ) -> None:
         assert isinstance(table.feed, TrackedTable)
         self._jdbc, self._table, self._feed, self._mappings = jdbc, table, table.feed, mappings
-        self._connections, self._chunk_rows, self._salt = connections, chunk_rows, salt
+        self._connections, self._slice_rows, self._chunk_rows, self._salt = connections, slice_rows, chunk_rows, salt
         self._proven: dict[Version, Witness] = {}
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
@@ -84,11 +88,38 @@ class TrackedRows:
         return StagedChanges(read, proven)
 
     def _read(self, after: Position, folder: str) -> tuple[ReadChanges, Version]:
-        """What changed after a version, and the version up to which that is all."""
-        # asked before: at or below the statement's own moment
+        """What changed after a version, and the version up to which that is all.
+
+        Slices are each as new as they are. A statement behind them reads once more what has changed since before the
+        first: then all is as of its moment.
+        """
+        # asked before: at or below the statements' own moments
         before = read_state(self._jdbc, self._feed)
+        within = slices_of(self._jdbc, self._table, after, rows=self._slice_rows, most=self._connections)
+        with ThreadPoolExecutor(len(within), thread_name_prefix="slice") as pool:
+            read = [
+                pool.submit(self._changes, before, after, f"{folder}/{number}", within=each)
+                for number, each in enumerate(within)
+            ]
+            found = together([each.result() for each in read])
+        if len(within) > 1 and before.by_snapshots:
+            closing = self._changes(before, after, f"{folder}/closing", above=before.current)
+            key = key_columns(self._table.schema, self._mappings)
+            other = self._spelled_otherwise(closing, found.rows, f"{folder}/spelled")
+            found = found.closed_by(closing, before.current, key, other)
+        reached = before.current
+        if before.by_snapshots and found.newest is not None:
+            # behind the newest of its rows the moment that was read shows no change of this table
+            reached = max(reached, found.newest)
+        self._proven[reached] = before.witness(reached)
+        return found, reached
+
+    def _changes(
+        self, before: TrackedState, after: Position, folder: str, *, within: str = "", above: Position | None = None
+    ) -> ReadChanges:
+        """What one statement reads."""
         jdbc = self._by(before)
-        found = read_changes(jdbc, self._table, self._mappings, after, folder, self._salt)
+        found = read_changes(jdbc, self._table, self._mappings, after, folder, self._salt, within=within, above=above)
         if before.by_snapshots and found.level != LEVEL_OF_SNAPSHOTS:
             raise ConnectionSettingError(
                 f"a statement was to read one moment (SNAPSHOT), and ran by isolation level {found.level}.",
@@ -98,21 +129,21 @@ class TrackedRows:
         if is_gap(after, found.min_valid):
             advice = "They went while it was read: run the task again."
             raise GapError(str(self._table.name), after, found.min_valid, advice=advice)
-        reached = before.current
-        if before.by_snapshots and found.newest is not None:
-            # behind the newest of its rows the moment that was read shows no change of this table
-            reached = max(reached, found.newest)
-        self._proven[reached] = before.witness(reached)
-        return found, reached
+        return found
+
+    def _spelled_otherwise(self, changes: ReadChanges, known: DataFrame, folder: str) -> DataFrame | None:
+        schema = self._table.schema
+        if not loose(schema, schema.key):
+            return None
+        return other_spellings(self._jdbc, schema, self._mappings, changes.events(), known, folder)
 
     def respelled(self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str) -> Staged:
         """With a delete of each key that the target spells otherwise than one that changed."""
-        schema = self._table.schema
-        if not loose(schema, schema.key):
+        if not loose(self._table.schema, self._table.schema.key):
             return staged
         assert isinstance(staged, StagedChanges)
         read = staged.read[window]
-        gone = other_spellings(self._jdbc, schema, self._mappings, read.events(), known(), folder)
+        gone = self._spelled_otherwise(read, known(), folder)
         return replace(staged, read={**staged.read, window: replace(read, gone=gone)})
 
     def _by(self, state: TrackedState) -> Jdbc:

@@ -11,6 +11,11 @@ from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, RestoredErr
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, Version
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 
+EXACT, CONVERGING = "exact", "converging"
+"""How rows are read by Change Tracking: as of one moment, that of the version; or so that rows may be newer than the
+version, and are right once writers rest and one more run was made.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class TrackedSince:
@@ -20,10 +25,12 @@ class TrackedSince:
 
     :param begin_version: of ``sys.change_tracking_tables``; None where the login does not see it
     :param side_object_id: of its side table in ``sys.internal_tables``; None where the login does not see it
+    :param reads: how a job has read the rows up to the version: ``EXACT`` or ``CONVERGING``; '' where none did
     """
 
     begin_version: int | None = None
     side_object_id: int | None = None
+    reads: str = field(default="", compare=False)
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def differs(self, now: TrackedSince) -> bool:

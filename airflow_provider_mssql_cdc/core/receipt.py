@@ -121,6 +121,15 @@ class TableReceipt:
     taken_told: dict[str, TakenBySink] = field(default_factory=dict)
 
     @property
+    def reads(self) -> str | None:
+        """How its rows were read up to the positions of the markers, by Change Tracking: ``CONVERGING`` where one was
+        read so, else ``EXACT``; None by change data capture.
+        """
+        witnesses = [sink.after.witness for sink in self.sinks if sink.after is not None]
+        tracked = [each.tracking for each in witnesses if each is not None and each.tracking is not None]
+        return min((each.reads for each in tracked if each.reads), default=None)
+
+    @property
     def errors(self) -> list[JobError]:
         """All errors, each once."""
         return list(dict.fromkeys(self.failed.values()))

@@ -20,6 +20,8 @@ class TableSummary(TypedDict):
     :ivar error: why a failed table failed
     :ivar feed: name of the capture instance; None where there is none
     :ivar schema_hash: of the feed's columns; None where there is no feed
+    :ivar reads: by Change Tracking, how the job has read it: ``exact``, as of the moment of its version, or
+        ``converging``, where rows may be newer; None by change data capture, and where no job ran
     :ivar sinks: shape to ``first_load``, ``loaded``, ``empty``, ``already``, ``copying`` or ``replayed``; empty where
         no job ran
     :ivar windows: ``(after, upto]`` of what was read; before them those that a job has committed whose task was killed
@@ -37,6 +39,7 @@ class TableSummary(TypedDict):
     error: str | None
     feed: str | None
     schema_hash: str | None
+    reads: str | None
     sinks: dict[str, str]
     windows: list[str]
     events: int
@@ -92,6 +95,7 @@ def row(table: str) -> TableSummary:
         "error": None,
         "feed": None,
         "schema_hash": None,
+        "reads": None,
         "sinks": {},
         "windows": [],
         "events": 0,

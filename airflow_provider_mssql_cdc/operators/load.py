@@ -133,7 +133,8 @@ class MsSqlCdcLoadOperator(LoadRun):
         None goes on however late it is. One chunk is read in each run
     :param copy_keep: how long a copy may be paused, or all that waits for it may fail, seconds or timedelta, at most
         90 days; then it ends, and what waited for it fails
-    :param isolation: how copies read: ``auto`` (by SNAPSHOT where the database allows it, else as ``read_committed``),
+    :param isolation: how copies, and all of Change Tracking, read: ``auto`` (by SNAPSHOT where the database allows it,
+        else as ``read_committed``),
         ``snapshot`` (or not at all), or ``read_committed`` (by row versions where the database has
         READ_COMMITTED_SNAPSHOT on, else by locks of the server's own)
     :param fetch_size: rows per round trip

@@ -78,10 +78,7 @@ class Outcome:
         if self.receipt is None:
             return self
         tables = tuple(
-            dataclasses.replace(
-                table,
-                failed={shape: self._whole(error, table.name) for shape, error in table.failed.items()},
-            )
+            dataclasses.replace(table, failed={s: self._whole(error, table.name) for s, error in table.failed.items()})
             for table in self.receipt.tables
         )
         return dataclasses.replace(self, receipt=dataclasses.replace(self.receipt, tables=tables))
@@ -397,4 +394,5 @@ def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableS
         "seconds": {step: round(value, 2) for step, value in table.seconds.items()},
         "warnings": [*dict.fromkeys((*known["warnings"], *table.warnings))],
     }
-    return found | {count: table.counts.get(count, 0) for count in COUNTS}  # type: ignore[return-value]
+    counts = {count: table.counts.get(count, 0) for count in COUNTS}
+    return found | counts | {"reads": table.reads}  # type: ignore[return-value]

@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.receipt import JobError
 from airflow_provider_mssql_cdc.core.table import quote
-from airflow_provider_mssql_cdc.spark.deadlocks import VICTIM
+from airflow_provider_mssql_cdc.spark.ended_reads import DDL_MEANWHILE, VICTIM
 from airflow_provider_mssql_cdc.spark.jdbc import LAGS
 
 _LONGEST = 2000
@@ -102,6 +102,7 @@ _KNOWN = (
         "A readable secondary may lag behind: run the task again, or read from the primary (ApplicationIntent).",
     ),
     _known(VICTIM, 1205, SqlServerError, "Run the task again."),
+    _known(DDL_MEANWHILE, 3961, SqlServerError, "The table, or an index of it, is altered all the time: run it again."),
     _known(
         r"is currently not accessible for queries|is not enabled for read access",
         976,

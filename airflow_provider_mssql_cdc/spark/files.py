@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_provider_mssql_cdc.spark.deadlocks import read_again
+from airflow_provider_mssql_cdc.spark.ended_reads import read_again
 
 
 @dataclass(frozen=True, slots=True)

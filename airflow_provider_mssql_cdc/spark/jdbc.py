@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.spec import SourceSpec
 from airflow_provider_mssql_cdc.core.table import lsn_literal
-from airflow_provider_mssql_cdc.spark.deadlocks import read_again
+from airflow_provider_mssql_cdc.spark.ended_reads import read_again
 
 log = logging.getLogger(__name__)
 

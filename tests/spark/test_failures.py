@@ -55,6 +55,10 @@ NOT_CONFIGURED = (
 )
 MKDIRS = "Mkdirs failed to create file:/nowhere/x (exists=false, cwd=file:/tmp)"
 DENIED = "The SELECT permission was denied on the object 'dbo_t_CT', database 'sh]op', schema 'cdc'."
+DDL = (
+    "Snapshot isolation transaction failed in database 'shop' because the object accessed by the statement has been "
+    "modified by a DDL statement in another concurrent transaction since the start of this transaction."
+)
 VICTIM = (
     "Transaction (Process ID 54) was deadlocked on lock resources with another process and has been chosen as the "
     "deadlock victim. Rerun the transaction."
@@ -104,6 +108,11 @@ SECONDARY = (
             "sys.dm_tran_locks names it. Run the task again.",
         ),
         (VICTIM, "SqlServerError", f"SQL Server error 1205: {VICTIM} Run the task again."),
+        (
+            DDL,
+            "SqlServerError",
+            f"SQL Server error 3961: {DDL} The table, or an index of it, is altered all the time: run it again.",
+        ),
         (
             SECONDARY,
             "DatabaseUnavailableError",

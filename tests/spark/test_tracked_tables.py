@@ -57,7 +57,7 @@ def test_each_commit_is_the_source_at_its_version_while_others_write(origin, con
             # planned before, as by a scheduler: the read is of a later moment
             cut = found.current()
             (table,) = found.load(found.table(NAME), upto=cut, **options).tables
-            assert table.error is None
+            assert (table.error, table.reads) == (None, "exact")
             assert found.reached(NAME) >= cut
             reached.append((found.reached(NAME), found.mirror(NAME, COLUMNS)))
     assert [at for at, _ in reached] == sorted({at for at, _ in reached})
@@ -72,8 +72,13 @@ def test_without_snapshots_a_mirror_is_right_once_writers_rest(origin):
     with Writers(found, NAME, COLUMNS, drawn(random.Random(harsh.SEED))):
         for _ in range(3):
             (table,) = found.load(found.table(NAME), connections=4, copy_rows=10, slice_rows=5).tables
-            assert table.error is None
-    found.load(found.table(NAME), connections=3, slice_rows=5)
+            assert (table.error, table.reads) == (None, "converging")
+    (table,) = found.load(found.table(NAME), isolation="snapshot").tables
+    assert table.error.kind == "ConnectionSettingError"
+    assert "ALLOW_SNAPSHOT_ISOLATION ON" in table.error.message
+    found.sql("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
+    (table,) = found.load(found.table(NAME), connections=3, slice_rows=5, isolation="read_committed").tables
+    assert table.reads == "converging"
     assert found.mirror(NAME, COLUMNS) == found.source(NAME, COLUMNS)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_mssql_cdc.core import tracked_catalog
 from airflow_provider_mssql_cdc.core.change_tracking import READ_WRITE, TrackedTable
@@ -45,9 +45,12 @@ class TrackedState:
     since: TrackedSince
     time: datetime.datetime
 
-    def witness(self, at: Version) -> Witness:
-        """What was seen of a version."""
-        return Witness(at, self.time, tracking=self.since)
+    def witness(self, at: Version, reads: str) -> Witness:
+        """What was seen of a version.
+
+        :param reads: ``EXACT`` or ``CONVERGING``
+        """
+        return Witness(at, self.time, tracking=replace(self.since, reads=reads))
 
 
 def read_state(jdbc: Jdbc, feed: TrackedTable) -> TrackedState:

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping, key_columns
 from airflow_provider_mssql_cdc.core.copies import Hole
+from airflow_provider_mssql_cdc.core.copy_wanted import AUTO, READ_COMMITTED, SNAPSHOT
 from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, GapError
 from airflow_provider_mssql_cdc.core.key import loose
-from airflow_provider_mssql_cdc.core.lineage import VersionHistory, Witness
+from airflow_provider_mssql_cdc.core.lineage import CONVERGING, EXACT, VersionHistory, Witness
 from airflow_provider_mssql_cdc.core.position import Position, Version, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, table_scan
@@ -48,6 +49,7 @@ class TrackedRows:
     :param connections: JDBC connections that it may open at once
     :param slice_rows: changed keys below which what changed is read by one statement
     :param chunk_rows: of the chunks of a copy, at least
+    :param isolation: one of ``ISOLATIONS``
     :param salt: of hashes
     """
 
@@ -60,11 +62,13 @@ class TrackedRows:
         connections: int,
         slice_rows: int = 200_000,
         chunk_rows: int = 200_000,
+        isolation: str = AUTO,
         salt: str | None = None,
     ) -> None:
         assert isinstance(table.feed, TrackedTable)
         self._jdbc, self._table, self._feed, self._mappings = jdbc, table, table.feed, mappings
         self._connections, self._slice_rows, self._chunk_rows, self._salt = connections, slice_rows, chunk_rows, salt
+        self._isolation = isolation
         self._proven: dict[Version, Witness] = {}
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
@@ -102,16 +106,16 @@ class TrackedRows:
                 for number, each in enumerate(within)
             ]
             found = together([each.result() for each in read])
-        if len(within) > 1 and before.by_snapshots:
+        if len(within) > 1 and self._by_snapshots(before):
             closing = self._changes(before, after, f"{folder}/closing", above=before.current)
             key = key_columns(self._table.schema, self._mappings)
             other = self._spelled_otherwise(closing, found.rows, f"{folder}/spelled")
             found = found.closed_by(closing, before.current, key, other)
         reached = before.current
-        if before.by_snapshots and found.newest is not None:
+        if self._by_snapshots(before) and found.newest is not None:
             # behind the newest of its rows the moment that was read shows no change of this table
             reached = max(reached, found.newest)
-        self._proven[reached] = before.witness(reached)
+        self._proven[reached] = before.witness(reached, EXACT if self._by_snapshots(before) else CONVERGING)
         return found, reached
 
     def _changes(
@@ -120,7 +124,7 @@ class TrackedRows:
         """What one statement reads."""
         jdbc = self._by(before)
         found = read_changes(jdbc, self._table, self._mappings, after, folder, self._salt, within=within, above=above)
-        if before.by_snapshots and found.level != LEVEL_OF_SNAPSHOTS:
+        if self._by_snapshots(before) and found.level != LEVEL_OF_SNAPSHOTS:
             raise ConnectionSettingError(
                 f"a statement was to read one moment (SNAPSHOT), and ran by isolation level {found.level}.",
                 table=str(self._table.name),
@@ -147,13 +151,26 @@ class TrackedRows:
         return replace(staged, read={**staged.read, window: replace(read, gone=gone)})
 
     def _by(self, state: TrackedState) -> Jdbc:
-        return self._jdbc.by_snapshots() if state.by_snapshots else self._jdbc
+        return self._jdbc.by_snapshots() if self._by_snapshots(state) else self._jdbc
+
+    def _by_snapshots(self, state: TrackedState) -> bool:
+        """Whether each statement reads one moment.
+
+        :raises ConnectionSettingError: where nothing else is wanted, and the database does not allow it
+        """
+        if self._isolation == SNAPSHOT and not state.by_snapshots:
+            raise ConnectionSettingError(
+                'isolation="snapshot", and the database does not allow it.',
+                table=str(self._table.name),
+                advice="ALTER DATABASE .. SET ALLOW_SNAPSHOT_ISOLATION ON, or write another isolation.",
+            )
+        return state.by_snapshots and self._isolation != READ_COMMITTED
 
     def copy(self, order: CopyOrder) -> Copy:
         """Copy the rows, in chunks that are each as new as they are, then read what has changed since the first."""
         before, place = read_state(self._jdbc, self._feed), f"{order.place}/{secrets.token_hex(6)}"
         low = before.current
-        scan = table_scan(self._jdbc, self._table)
+        scan = table_scan(self._jdbc, self._table, snapshots=self._by_snapshots(before))
         parts = scan.parts if scan.rows >= self._chunk_rows else ()
         chunks = Chunks(self._by(before), self._table, self._mappings, parts, self._salt)
         until = chunks.highest() if parts else None

@@ -1,16 +1,23 @@
-"""Reads that are deadlocks' victims are done again, and nothing else is."""
+"""Reads that are deadlocks' victims, or meet DDL under SNAPSHOT, are done again, and nothing else is."""
 
 from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mssql_cdc.spark.deadlocks import read_again
+from airflow_provider_mssql_cdc.spark.ended_reads import read_again
 from tests.support.spark.loads import Loads
 
 VICTIM = (
     "An error occurred while calling o57.collectToPython.\n: com.microsoft.sqlserver.jdbc.SQLServerException: "
     "Transaction (Process ID 54) was deadlocked on lock\nresources with another process and has been chosen as the "
     "deadlock victim. Rerun the transaction."
+)
+
+
+DDL = (
+    "An error occurred while calling o57.parquet.\n: com.microsoft.sqlserver.jdbc.SQLServerException: Snapshot "
+    "isolation transaction failed in database 'shop' because the object accessed by the statement has been modified "
+    "by a DDL statement in another concurrent transaction since the start of this transaction."
 )
 
 
@@ -27,9 +34,10 @@ class Reads:
         return "rows"
 
 
+@pytest.mark.parametrize("text", [VICTIM, DDL], ids=["deadlock", "ddl"])
 @pytest.mark.parametrize("victims", [0, 1, 9])
-def test_a_victim_reads_again(victims: int) -> None:
-    reads = Reads(*[VICTIM] * victims)
+def test_a_victim_reads_again(victims: int, text: str) -> None:
+    reads = Reads(*[text] * victims)
     assert read_again(reads) == "rows"
     assert reads.tries == [*range(victims + 1)]
 

@@ -104,7 +104,8 @@ def is_of_another_share(item: pytest.Item) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folders, and the configuration that every way to start Spark reads: it notes each start."""
     HOME.mkdir(parents=True, exist_ok=True)
-    if _OWNER and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if _OWNER and is_whole and not (config.getoption("keyword") or config.getoption("markexpr")):
         os.environ.setdefault(SHARE, str(random.randrange(SHARES)))
     if _OWNER:
         quick = {

@@ -232,9 +232,12 @@ def wider_of(
             if not tried.selection.holds(column.name):
                 continue
             why = refused(tried)
-        except NameTakenError:
-            # only a person knows which of the two is meant by the name
-            raise
+        except NameTakenError as error:
+            live = dataclasses.replace(aside, columns=tuple(each for each in aside.columns if not each.kept))
+            if live.columns == aside.columns or _clashes(name, feed, live, {*ids, column.column_id}, adding, check):
+                # only a person knows which of the two is meant by the name
+                raise
+            why = f"a column that the source table has dropped has its name: {error.message}"
         except (SelectionError, UnsupportedColumnError) as error:
             why = error.message
         if why is None:
@@ -312,6 +315,19 @@ def to_capture(
             lost = ", ".join(column.name for column in schema.columns if column.kept) or "columns"
             return names, f"the sinks have {lost}, which it would not have"
     return names, None
+
+
+def _clashes(
+    name: TableName, feed: Feed, schema: TableSchema, ids: set[int], adding: Adding, check: str | None
+) -> bool:
+    """Whether two columns of a schema would have one name in targets."""
+    try:
+        _with(name, feed, schema, ids - {c.column_id for c in feed.columns if c.dropped}, adding, check)
+    except NameTakenError:
+        return True
+    except (SelectionError, UnsupportedColumnError):
+        pass
+    return False
 
 
 def _with(

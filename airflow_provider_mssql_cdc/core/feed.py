@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.codec import Tagged
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.lineage import Lineage, LogHistory, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, readable_from
-from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES, SOFT, Shape
+from airflow_provider_mssql_cdc.core.shapes import HARD, IGNORE, SHAPES, SOFT, Shape
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, Column, TableName, quote
 
 
@@ -143,6 +143,8 @@ def _refusal(
         return f"{what} needs the values before an update, which a {word} lacks"
     if shape.takes_deletes and deletes == SOFT:
         return f"{what} with deletes={deletes!r} needs the times of deletes, which a {word} lacks"
+    if shape.takes_deletes and deletes == IGNORE:
+        return f"{what} with deletes={deletes!r} needs the values of deleted rows, which a {word} lacks"
     if shape.has_data and by_hand:
         return f"{what} by a key that is not enforced needs the values before an update, which a {word} lacks"
     return None

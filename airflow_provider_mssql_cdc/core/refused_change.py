@@ -16,18 +16,20 @@ class RefusedChange:
 
     :param changes: for people, a line each
     :param statements: those of the table since its columns were seen last, as far as they are captured
-    :param place: of the change; None where the capture has not passed the moment at which it was seen
+    :param is_passed: the capture has passed the moment at which it was seen
     """
 
     changes: str
     statements: tuple[DdlChange, ...]
-    place: Position | None
+    is_passed: bool
 
     def lies_within(self, cut: Position) -> bool:
-        """Whether windows up to a cut may hold it: any of the statements may have made it."""
+        """Whether windows up to a cut may hold it: any of the statements may have made it. Without one it lies
+        anywhere below the moment at which it was seen.
+        """
         if self.statements:
             return min(statement.lsn for statement in self.statements) <= cut
-        return self.place is not None and self.place <= cut
+        return self.is_passed
 
     def error(self, table: TableName) -> SchemaChangedError:
         """What fails the table."""

@@ -50,8 +50,9 @@ from airflow_provider_mssql_cdc.operators.evolving import ask_for_instance
 from airflow_provider_mssql_cdc.operators.filled_rows import told_of_rows
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
-from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas, stop_at_changes
+from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
 from airflow_provider_mssql_cdc.operators.sourcing import by_source
+from airflow_provider_mssql_cdc.operators.stopping import stop_at_changes, stop_copies_at_changes
 from airflow_provider_mssql_cdc.operators.unwanted_fills import give_up_fills
 
 log = logging.getLogger(__name__)
@@ -131,6 +132,7 @@ def _plan_source(
     leave_for_later(plan, candidates, options, probe, cut)
     plan.candidates.update(candidates)
     _decide(plan, candidates, options, probe, cut, request.copy_keep, limited=admitted < newest)
+    stop_copies_at_changes(plan)
     return cut
 
 

@@ -12,7 +12,6 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Told
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed
 from airflow_provider_mssql_cdc.core.feed_choice import by_age
-from airflow_provider_mssql_cdc.core.plan import Candidate
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.receipt import TableReceipt
 from airflow_provider_mssql_cdc.core.refused_change import RefusedChange
@@ -65,26 +64,14 @@ def see_schemas(
         sight = dataclasses.replace(sight, seen=dataclasses.replace(sight.seen, gone=gone))
         sight = _with_waiting(sight, feed, name, plan)
         if plan.options[name].fails_on_schema_change and (changes := _refused(checkpoint, sight, plan)):
-            since = [row for row in rows if (seen is None or seen.upto is None or row.lsn > seen.upto)]
-            captured = tuple(row for row in since if row.lsn <= newest)
-            plan.refused_changes[name] = RefusedChange(changes, captured, sight.event.lsn if sight.event else None)
+            since = tuple(row for row in rows if (seen is None or seen.upto is None or row.lsn > seen.upto))
+            # what a feed shows that nothing is captured for, it shows of now
+            is_passed = sight.event is not None or not feed.CAN.captured
+            plan.refused_changes[name] = RefusedChange(changes, since, is_passed=is_passed)
             if sight.event is not None and checkpoint is not None and seen is not None:
                 # it stays unseen until a run goes on with it
                 sight = dataclasses.replace(sight, seen=seen, pending=checkpoint.schema_changes, event=None)
         plan.sights[name] = sight
-
-
-def stop_at_changes(plan: RunPlan, candidates: dict[TableName, Candidate], cut: Position) -> None:
-    """Fail the tables whose windows hold a change of columns with which they are not to go on. Until it has a place
-    they go on as before, and so do those whose windows end below it.
-
-    :param candidates: the failed ones are removed
-    :param cut: up to which the windows reach
-    """
-    for name, change in plan.refused_changes.items():
-        if name in candidates and change.lies_within(cut):
-            plan.failures[name] = change.error(name)
-            del candidates[name], plan.sights[name]
 
 
 def _with_waiting(sight: Sight, feed: Feed, name: TableName, plan: RunPlan) -> Sight:

@@ -50,6 +50,12 @@ def test_a_shape_that_a_feed_does_not_serve_is_refused_with_those_that_it_does()
         (Forward, {}, "history", "'all_old' changes needs the values before an update, which a journal lacks"),
         (Forward, {"history": HistoryOptions(form="wide")}, "history", "needs the values before an update"),
         (Net, {"deletes": "soft"}, "mirror", "deletes='soft' needs the times of deletes, which a tracked table lacks"),
+        (
+            Net,
+            {"deletes": "ignore"},
+            "mirror",
+            "'ignore' needs the values of deleted rows, which a tracked table lacks",
+        ),
         *(
             (
                 Net,
@@ -70,7 +76,7 @@ def test_what_needs_more_than_a_feed_has_is_refused_alone(feed, how, shape, why)
 def test_what_a_feed_without_old_values_can_do_is_not_refused():
     assert refused_shapes(Forward, ("transactions",)) == {}
     for feed, changes in ((Net, "net"), (Net, "net_merge"), (Forward, "net"), (Forward, "all")):
-        for deletes, key, unique in (("hard", ("id",), True), ("ignore", ("id",), True), ("hard", (), False)):
+        for deletes, key, unique in (("hard", ("id",), True), ("hard", (), False)):
             how = {"history": HistoryOptions(changes), "deletes": deletes, "key": key, "unique": unique}
             assert refused_shapes(feed, ("mirror", "history", "scd2"), **how) == {}
 

@@ -341,6 +341,18 @@ def test_a_new_column_whose_name_is_taken_fails_the_table(
         assert lacking(plan) == (name,)
 
 
+def test_a_name_that_a_dropped_column_has_is_waited_for(group: Group) -> None:
+    """Targets may drop that column at the statement, and free the name."""
+    entry = {**PROPOSE, "rename": {"v": "other"}, "dropped_columns": "drop"}
+    group.chosen(A, group.request(entry))
+    group.change("ALTER TABLE dbo.a DROP COLUMN v; ALTER TABLE dbo.a ADD other int")
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    plan = plan_of(group, entry)
+    assert plan.failures == {}
+    assert plan.specs
+
+
 def evolve(group: Group, hook: MsSqlCdcHook | None = None, *, lock_timeout: float = 5.0, **said: Any) -> list[str]:
     """What a run says that makes instances."""
     entry = {**PROPOSE, "on_schema_change": "evolve", **said}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
@@ -281,6 +282,21 @@ def test_runs_go_on_from_version_to_version_without_change_data_capture(small_ta
         summary = task.run(source=source)
         assert task.rows["dbo.b"]["position"] == "5"
     assert [change["changes"][0]["column"] for change in summary["schema_changes"]] == ["w"]
+
+
+def test_a_column_that_comes_stops_a_table_at_once_where_that_is_asked_for(small_task: Task) -> None:
+    """What is read is of now: there is no window below the change."""
+    task, database = small_task, small_task.group.source
+    strict: dict[str, Any] = {"source": "ct", "on_schema_change": "fail"}
+    task.run(**strict)
+    database.sql("ALTER TABLE dbo.b ADD w int NULL")
+    for value in (7, 8):
+        database.sql(f"UPDATE dbo.b SET v = {value}; UPDATE dbo.a SET v = {value}")
+        task.state.clear()
+        with pytest.raises(AirflowFailException, match=r"not those that were seen last.\n  column w "):
+            task.run(**strict)
+        assert {name: row["status"] for name, row in task.rows.items()} == {"dbo.a": "loaded", "dbo.b": "failed"}
+    assert {each.applied for each in task.sinks(B).values()} == {Version(2)}
 
 
 # whichever of the two it has

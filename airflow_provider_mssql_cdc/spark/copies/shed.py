@@ -24,6 +24,20 @@ def dropped_since(table: TableSpec, begun: CopyBegun) -> tuple[ColumnFacts, ...]
     return begun.dropped_since(KeptSchema.of(table.schema), there)
 
 
+def selection_hash(table: TableSpec, begun: CopyBegun, gone: Sequence[ColumnFacts]) -> str | None:
+    """The hash of what is loaded of the rows: that with which the copy was begun, where only these columns are missing.
+
+    :param gone: what the source table has dropped since
+    """
+    now = table.selection
+    if not gone or not now.columns:
+        return now.hash
+    names = {*now.columns, *(column.name for column in gone)}
+    then = tuple(column.name for column in KeptSchema(begun.schema).columns if column.name in names)
+    before = dataclasses.replace(now, columns=then)
+    return begun.selection_hash if before.hash == begun.selection_hash else now.hash
+
+
 def target_names(table: TableSpec, gone: Sequence[ColumnFacts]) -> tuple[str, ...]:
     """What targets would have called the columns that the source table has dropped.
 

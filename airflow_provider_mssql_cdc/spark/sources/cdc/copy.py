@@ -34,7 +34,7 @@ from airflow_provider_mssql_cdc.spark.copies.common import look_for_common, told
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
 from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents, kept_window
-from airflow_provider_mssql_cdc.spark.copies.shed import dropped_since, target_names, without
+from airflow_provider_mssql_cdc.spark.copies.shed import dropped_since, selection_hash, target_names, without
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.capture import captured_position
@@ -222,7 +222,7 @@ class TableCopy:
                 *written,
                 feed=feed,
                 schema_hash=self._table.schema.hash,
-                selection_hash=self._table.selection.hash,
+                selection_hash=selection_hash(self._table, found.begun, gone),
                 protection=self._table.protection,
                 key=self._table.schema.key,
                 gone=gone,

@@ -5,13 +5,15 @@ Change Tracking names a key once, whatever its spelling was before: 'abc' that b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import reduce
+from itertools import islice
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.chunks import KeyPart, can_be_cut, places
+from airflow_provider_mssql_cdc.core.chunks import KeyPart, places
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, ColumnMapping, key_columns
 from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
 from airflow_provider_mssql_cdc.core.table import TableSchema
@@ -24,6 +26,7 @@ _ALIKE = "UNICODE_CI_AI_RTRIM"
 
 _A = "aA\u00c0-\u00c5\u00e0-\u00e5\u0100-\u0105\u1ea0-\u1eb7"
 _E = "eE\u00c8-\u00cb\u00e8-\u00eb\u0112-\u011b\u1eb8-\u1ec7"
+_I = "iIyY\u00cc-\u00cf\u00ec-\u00ef\u00dd\u00fd\u00ff\u0128-\u0133\u0176-\u0178"
 _O = "oO\u00d2-\u00d6\u00d8\u00f2-\u00f6\u00f8\u014c-\u0151\u1ecc-\u1ee3"
 _U = "uU\u00d9-\u00dc\u00f9-\u00fc\u0168-\u0173\u1ee4-\u1ef1"
 _FOLDED = (
@@ -33,15 +36,22 @@ _FOLDED = (
     ("[đĐðÐ]", "d"),
     ("[æÆ]", "a"),
     ("[œŒøØ]", "o"),
+    # German, Danish
     (f"([{_A}{_O}{_U}])[{_E}]+", "$1"),
     (f"([{_A}])[{_A}]+", "$1"),
+    # Turkish, Lithuanian, Finnish, Swedish
+    (f"[{_I}{_U}]", "i"),
+    ("[wW]", "v"),
+    # Hungarian
+    ("(?i)([cdglnstz])\\1(zs|s|z|y)", "$1$2$1$2"),
 )
-"""Patterns, and what stands for them: one after the other."""
+"""Patterns of what some collation takes for another text, and what stands for it: one after the other."""
 
-_ASKED_AT_ONCE = 200
+_ASKED_AT_ONCE = 500
 _PAIR = f"{TEMPORARY}pair"
 _TEXTS = ("char", "varchar", "nchar", "nvarchar")
 _BYTES = "varbinary"
+_BINARY = re.compile(r"\w+_BIN2?(_UTF8)?", re.ASCII)
 
 
 def other_spellings(
@@ -71,24 +81,31 @@ def other_spellings(
     others_of = by_keys_of(known.select(*map(column, names)), changes, names, "left_anti")
     may = others_of.join(renamed, reduce(Column.__and__, alike)).where(~same)
     found = write_rows(may.withColumn(_PAIR, F.monotonically_increasing_id()), folder).rows()
-    parts = [KeyPart(each) for each in columns]
-    if not can_be_cut(columns):
-        # their bytes count, but for blanks at the end
-        equal = [_trimmed(each, *pair) for each, pair in zip(columns, pairs, strict=True)]
-        return found.where(reduce(Column.__and__, equal)).select(*map(column, names), "_version")
-    rows = found.collect()
-    is_equal = []
-    for first in range(0, len(rows), _ASKED_AT_ONCE):
-        some = rows[first : first + _ASKED_AT_ONCE]
-        bounds = [
-            tuple(part.text_of(row[name]) for part, name in zip(parts, of, strict=True))
-            for row in some
-            for of in (names, others)
+    asked = [
+        (KeyPart(each), name, other)
+        for each, name, other in zip(columns, names, others, strict=True)
+        if not _is_sure(each)
+    ]
+    if asked:
+        rows = found.toLocalIterator()
+        equal = [
+            pair for some in iter(lambda: list(islice(rows, _ASKED_AT_ONCE)), []) for pair in _equal(jdbc, asked, some)
         ]
-        asked = jdbc.rows(places(parts, bounds), "number INT, place BIGINT")
-        place = {row["number"]: row["place"] for row in asked}
-        is_equal += [row[_PAIR] for number, row in enumerate(some) if place[2 * number] == place[2 * number + 1]]
-    return found.where(F.col(_PAIR).isin(is_equal)).select(*map(column, names), "_version")
+        found = found.join(jdbc.session.createDataFrame([(pair,) for pair in equal], f"{_PAIR} BIGINT"), _PAIR)
+    return found.select(*map(column, names), "_version")
+
+
+def _equal(jdbc: Jdbc, asked: Sequence[tuple[KeyPart, str, str]], some: Sequence[Row]) -> list[int]:
+    """The numbers of the pairs whose two keys are equal to the server."""
+    bounds = [tuple(part.text_of(row[pair[of]]) for part, *pair in asked) for row in some for of in (0, 1)]
+    rows = jdbc.rows(places([part for part, *_ in asked], bounds), "number INT, place BIGINT")
+    place = {row["number"]: row["place"] for row in rows}
+    return [row[_PAIR] for number, row in enumerate(some) if place[2 * number] == place[2 * number + 1]]
+
+
+def _is_sure(of: SourceColumn) -> bool:
+    """Whether ``may_be_equal`` says of a column's values what the server says: no other ones are equal."""
+    return of.type not in _TEXTS or of.encrypted or _BINARY.fullmatch(of.collation or "") is not None
 
 
 def may_be_equal(of: SourceColumn, one: Column, other: Column) -> Column:
@@ -96,7 +113,7 @@ def may_be_equal(of: SourceColumn, one: Column, other: Column) -> Column:
 
     :param of: the column of the source
     """
-    if of.type in _TEXTS:
+    if not _is_sure(of):
         return F.collate(_letters(one), _ALIKE) == F.collate(_letters(other), _ALIKE)
     return _trimmed(of, one, other)
 
@@ -110,6 +127,8 @@ def _letters(text: Column) -> Column:
 
 def _trimmed(of: SourceColumn, one: Column, other: Column) -> Column:
     """Whether two values are the same but for what stands at their ends without counting."""
+    if of.encrypted:
+        return one == other
     if of.type in _TEXTS:
         return F.rtrim(one) == F.rtrim(other)
     if of.type == _BYTES:

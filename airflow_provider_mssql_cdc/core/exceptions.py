@@ -99,14 +99,25 @@ class GapError(MsSqlCdcError):
     :param after: the position up to which all is loaded
     :param readable_from: behind this position all changes can still be read; None where none can
     :param other: the feed that is read, where all until now was loaded from another one
+    :param why: they are not there, where they were not purged
     """
 
     def __init__(
-        self, table: str, after: Position, readable_from: Position | None, *, advice: str, other: str | None = None
+        self,
+        table: str,
+        after: Position,
+        readable_from: Position | None,
+        *,
+        advice: str,
+        other: str | None = None,
+        why: str | None = None,
     ) -> None:
+        upto = f" up to {readable_from}" if readable_from else ""
+        gone = f"are not in {other}" if other else "were purged before they were loaded"
         super().__init__(
-            f"the changes after {after}{f' up to {readable_from}' if readable_from else ''} "
-            f"{f'are not in {other}' if other else 'were purged before they were loaded'}.",
+            f"the changes after {after} do not tell all that has gone: {why}."
+            if why
+            else f"the changes after {after}{upto} {gone}.",
             table=table,
             advice=advice,
         )

@@ -92,6 +92,11 @@ class Lineage(Protocol):
     def other_fork(self, fork: str | None) -> str | None:
         """Say that the recovery fork is another; None where it is the same, or one is not known."""
 
+    def tracked_anew(self, witness: Witness | None) -> str | None:
+        """Say that another tracking of the table has begun since, before which changes are not all told though its
+        positions hold; None where nothing shows that.
+        """
+
     def contradiction(self, position: Position, witness: Witness | None) -> str | None:
         """Say what shows that a position is not of this lineage; None where nothing does.
 
@@ -126,6 +131,10 @@ class LogHistory:
     def other_fork(self, fork: str | None) -> str | None:
         """Say that the recovery fork was this one and is another; None where it is the same, or one is not known."""
         return _other_fork(fork, self.recovery_fork)
+
+    def tracked_anew(self, witness: Witness | None) -> str | None:
+        """Never: a change table has no TRUNCATE, and an instance that was made anew is another one."""
+        return None
 
     def contradiction(self, position: Position, witness: Witness | None) -> str | None:
         """Say what shows that a position belongs to another lineage: that the database was restored, or CDC enabled
@@ -183,15 +192,17 @@ class VersionHistory:
             return "Change Tracking is off for the database"
         if position > self.newest:
             return f"the current version of the database is {self.newest.text}"
-        if witness is None:
+        return self.other_fork(witness.recovery_fork) if witness is not None else None
+
+    def tracked_anew(self, witness: Witness | None) -> str | None:
+        """As of ``LogHistory``."""
+        then, now = witness.tracking if witness is not None else None, self.tracking
+        if then is None or now is None or not then.differs(now):
             return None
-        then, now = witness.tracking, self.tracking
-        if then is not None and now is not None and then.differs(now):
-            return (
-                f"the table was truncated, or Change Tracking switched off and on, since: it is tracked from version "
-                f"{now.begin_version} on now, and was from {then.begin_version} on"
-            )
-        return self.other_fork(witness.recovery_fork)
+        return (
+            "the table was truncated, or Change Tracking switched off and on for it: it is tracked from version "
+            f"{now.begin_version} on now, and was from {then.begin_version} on"
+        )
 
 
 def _other_fork(then: str | None, now: str | None) -> str | None:
@@ -220,8 +231,11 @@ def check_not_restored(
     :param recovery_fork: at the first one
     :raises SourceRestoredError: if it is not
     """
+    seen = [*seen]
     why = next(filter(None, (lineage.contradiction(witness.lsn, witness) for witness in seen)), None)
     if why := why or lineage.other_fork(recovery_fork):
         raise SourceRestoredError(
             f"{why}: the database was restored while it was read.", table=str(name), advice="Run it again."
         )
+    if why := next(filter(None, map(lineage.tracked_anew, seen)), None):
+        raise SourceRestoredError(f"{why}, while it was read.", table=str(name), advice="Run it again.")

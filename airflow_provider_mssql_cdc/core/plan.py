@@ -48,6 +48,7 @@ from airflow_provider_mssql_cdc.core.schema_change import (
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
 from airflow_provider_mssql_cdc.core.sink_errors import errors_of, left_of, raised_for
+from airflow_provider_mssql_cdc.core.source_choice import tracked_anew
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -325,7 +326,8 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     loaded = {shape: state.position for shape, state in candidate.sinks.items() if state is not None}
     has_key, is_wide = bool(candidate.schema.key), options.history.is_wide
     copied = {s for s in loaded if s in candidate.rekeyed and SHAPES[s].takes_copy(wide=is_wide, has_key=has_key)}
-    behind = {shape: position for shape, position in loaded.items() if is_gap(position, readable_from)}
+    ended = {s: why for s, state in candidate.sinks.items() if state and (why := tracked_anew(candidate.feed, state))}
+    behind = {shape: at for shape, at in loaded.items() if shape in ended or is_gap(at, readable_from)}
     # SQL Server changes a key only while no instance has it: what was lost with that keeps nobody from going on
     gone = {s for s in loaded if s in candidate.rekeyed and not _reads(candidate.sinks[s], candidate.feed)}
     # a mirror lacks nothing after a copy by another key, and an scd2 no more than without the gap
@@ -338,13 +340,12 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     lost = {shape: position for shape, position in lost.items() if shape not in closed}
     if not lost:
         return candidate
-    error = GapError(
-        str(candidate.name),
-        min(lost.values()),
-        readable_from,
-        advice='Load the table anew once with on_gap="copy", or drop the target table and run `mssql-cdc '
-        f"checkpoint reset`; then load more often, or raise the retention ({candidate.feed.KEPT_LONGER_BY}).",
+    why = next((ended[shape] for shape in lost if shape in ended), None)
+    more = "" if why else f"; then load more often, or raise the retention ({candidate.feed.KEPT_LONGER_BY})"
+    advice = (
+        'Load the table anew once with on_gap="copy", or drop the target table and run `mssql-cdc checkpoint reset`'
     )
+    error = GapError(str(candidate.name), min(lost.values()), readable_from, advice=f"{advice}{more}.", why=why)
     return candidate.without(dict.fromkeys(lost, error))
 
 

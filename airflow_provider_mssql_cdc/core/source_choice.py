@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import Feed, refused_options, refused_shapes
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import loose
-from airflow_provider_mssql_cdc.core.lineage import TrackedSince, VersionHistory, restored
+from airflow_provider_mssql_cdc.core.lineage import TrackedSince, VersionHistory
 from airflow_provider_mssql_cdc.core.position import Position, Version
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
@@ -59,18 +59,7 @@ def tracked_anew(feed: Feed, sink: SinkState) -> str | None:
     """
     if not isinstance(feed, TrackedTable) or not isinstance(sink.position, Version) or feed.begin_version is None:
         return None
-    now = VersionHistory(sink.position, tracking=TrackedSince(feed.begin_version.value))
-    return now.contradiction(sink.position, sink.witness)
-
-
-def check_tracking(name: TableName, feed: Feed, checkpoint: Checkpoint | None) -> None:
-    """Refuse a table of which ``tracked_anew`` says so.
-
-    :raises RestoredError: saying what was seen
-    """
-    for sink in checkpoint.loaded.values() if checkpoint is not None else ():
-        if why := tracked_anew(feed, sink):
-            raise restored(name, f"the checkpoint stands at {sink.position}", why)
+    return VersionHistory(None, tracking=TrackedSince(feed.begin_version.value)).tracked_anew(sink.witness)
 
 
 def _word(position: Position) -> str:

@@ -104,16 +104,19 @@ class Stand:
         before its first load
     :param asserted: the asserted position counts in its place
     :param rekeyed: its rows are those of another key
+    :param lost: why the changes behind the position do not tell all that has gone, though all are there; '' where they
+        do
     """
 
     position: Position | None
     asserted: bool = False
     rekeyed: bool = False
+    lost: str = ""
 
     @classmethod
-    def expected(cls, sink: SinkSpec) -> Stand:
+    def expected(cls, sink: SinkSpec, *, lost: str = "") -> Stand:
         """Where the checkpoint says that a sink stands."""
-        return cls(sink.expects or sink.lost_after, asserted=sink.asserted is not None, rekeyed=sink.rekeyed)
+        return cls(sink.expects or sink.lost_after, sink.asserted is not None, sink.rekeyed, lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +229,10 @@ def table_steps(
             elif stands[sink.shape].rekeyed and takes_copy(table, sink):
                 # what it holds is told apart by another key
                 begins[sink.shape] = start
+            elif stands[sink.shape].lost and sink.lost_after is not None:
+                begins[sink.shape] = start
+            elif stands[sink.shape].lost:
+                lost[sink.shape] = start
             elif start >= cut:
                 done[sink.shape] = Done(_why(stands[sink.shape], cut), start)
             elif not is_gap(start, readable_from):
@@ -258,7 +265,9 @@ def checkpoint_steps(table: TableSpec, probe: Probe, upto: Position, again: Coll
     :param upto: the cut
     :param again: shapes that failed for good: that nothing happened does not mend them
     """
-    stands = {sink.shape: Stand.expected(sink) for sink in table.sinks}
+    # what is read to where it is now begins anew also where nothing is behind
+    lost = {s.shape: "it is lost" for s in table.sinks if s.lost_after is not None and not table.feed.CAN.takes_limits}
+    stands = {sink.shape: Stand.expected(sink, lost=lost.get(sink.shape, "")) for sink in table.sinks}
     steps = table_steps(table, stands, cut=upto, readable_from=probe.readable_from.get(table.feed.object_id))
     newest = probe.newest.get(table.feed.name)
     quiet = {

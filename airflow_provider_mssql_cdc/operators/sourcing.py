@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     ParameterError,
 )
 from airflow_provider_mssql_cdc.core.feed import Feed
-from airflow_provider_mssql_cdc.core.source_choice import check_tracking, feeds_to_read, refused_for
+from airflow_provider_mssql_cdc.core.source_choice import feeds_to_read, refused_for
 from airflow_provider_mssql_cdc.core.table import TableName, literal, quote
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
@@ -105,13 +105,11 @@ def settled(
 
     :param found: by source, the preferred one first
     :raises FeedError: if the one by which it was loaded has none any more, or cannot do what is asked for
-    :raises RestoredError: if it is tracked anew since it was loaded
     """
     feeds = feeds_to_read(name, found, options.source, checkpoint)
     limits = request.max_transactions is not None or request.max_rows is not None
     if not feeds[0].CAN.captured and (why := refused_for(feeds[0], options, limits=limits)):
         raise FeedError(f"{'; '.join(why)}.", table=str(name), advice="Name other options in the table's entry.")
-    check_tracking(name, feeds[0], checkpoint)
     return feeds
 
 

@@ -120,10 +120,13 @@ def said_window(marker: Marker) -> str:
     return f"({marker.window_after or ''}, {marker.position}]"
 
 
-def gap(table: TableSpec, after: Position, readable_from: Position | None, marker: Marker | None = None) -> GapError:
+def gap(
+    table: TableSpec, after: Position, readable_from: Position | None, marker: Marker | None = None, why: str = ""
+) -> GapError:
     """The error that says what was lost.
 
     :param marker: of the target
+    :param why: where the changes are there, and do not tell all
     """
     other = other_instance(table, marker) if marker else None
     # on_gap goes by the checkpoint, which may be lost, or ahead of a target that was rolled back
@@ -134,9 +137,10 @@ def gap(table: TableSpec, after: Position, readable_from: Position | None, marke
         readable_from,
         advice=(f"The target {other}. " if other else "")
         + f'Load the table anew once with on_gap="copy"{first}, or drop the target table and run `mssql-cdc '
-        "checkpoint reset`; then load more often, or raise the retention "
-        "(sys.sp_cdc_change_job @job_type = N'cleanup').",
+        "checkpoint reset`"
+        + ("." if why else f"; then load more often, or raise the retention ({table.feed.KEPT_LONGER_BY})."),
         other=str(table.feed) if other else None,
+        why=why or None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from airflow_provider_mssql_cdc.core.initial import too_early
 from airflow_provider_mssql_cdc.core.position import Position
@@ -87,7 +88,9 @@ class Looks:
         """Where a sink stands, after its marker was looked at."""
         if state.marker is not None and not is_asserted(sink.spec, state.marker):
             sink.check_marker(state.marker, source)
-        return stand_of(self._table, sink.spec, state, sink.columns.kept)
+        stand = stand_of(self._table, sink.spec, state, sink.columns.kept)
+        anew = source.lineage.tracked_anew(state.marker.witness) if state.marker is not None else None
+        return replace(stand, lost=anew) if anew and not stand.asserted else stand
 
     def _steps(self, stands: Mapping[str, Stand]) -> TableSteps:
         return self.logged(table_steps(self._table, stands, cut=self.cut, readable_from=self._reading.readable_from))
@@ -103,6 +106,6 @@ class Looks:
             raise too_early(self._table.name, steps.lost[sink.shape], self._reading.readable_from)
         if sink.shape in steps.lost:
             marker = None if stand.asserted else state.marker
-            raise gap(self._table, steps.lost[sink.shape], self._reading.readable_from, marker)
+            raise gap(self._table, steps.lost[sink.shape], self._reading.readable_from, marker, stand.lost)
         sink.prepare(state, steps.of(sink.shape))
         return steps.of(sink.shape)

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, SinkState
 from airflow_provider_mssql_cdc.core.entry_values import AUTO, CDC, CT, ON_SCHEMA_CHANGE, SOURCES
-from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError, RestoredError
+from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, is_captured
 from airflow_provider_mssql_cdc.core.feed_choice import has_begun
 from airflow_provider_mssql_cdc.core.initial import Initial
@@ -17,7 +17,6 @@ from airflow_provider_mssql_cdc.core.lineage import TrackedSince, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Version
 from airflow_provider_mssql_cdc.core.source_choice import (
     check_served,
-    check_tracking,
     feeds_to_read,
     may_read,
     refused_for,
@@ -93,9 +92,6 @@ def test_another_tracking_is_told_by_the_version_at_which_it_began():
     assert tracked_anew(feed(Version(5)), SinkState(VERSION, VERSION)) is None
     assert tracked_anew(CAPTURED, sink(LSN, 3)) is None
     assert tracked_anew(feed(Version(5)), sink(LSN, 3)) is None
-    check_tracking(NAME, feed(Version(5)), None)
-    with pytest.raises(RestoredError, match="checkpoint stands at version 5, but the table was truncated"):
-        check_tracking(NAME, feed(Version(5)), Checkpoint(loaded().identity, {"mirror": sink(VERSION, 3)}))
 
 
 def test_change_data_capture_is_refused_nothing():

@@ -158,9 +158,15 @@ def test_a_quiet_table_that_is_tracked_anew_is_told_though_its_version_is_valid(
     assert tracked.tracked(small.source, A).min_valid_version == Version(3)
     plan, _ = planned(small, source="ct")
     assert [spec.name for spec in plan.specs] == [B]
-    assert "the checkpoint stands at version 3, but the table was truncated, or Change Tracking" in str(
-        plan.failures[A]
+    assert plan.failures[A].message.startswith(
+        "the changes after version 3 do not tell all that has gone: the table was truncated, or Change Tracking"
     )
+    # a copy closes the gap
+    plan, _ = planned(small, source="ct", copy_on_gap=True)
+    assert plan.failures == {}
+    spec = next(spec for spec in plan.specs if spec.name == A)
+    assert [(sink.expects, sink.lost_after) for sink in spec.sinks] == [(None, Version(3))]
+    assert plan.steps[A].copies == {"mirror": Version(3)}
 
 
 def removed(group: Group, table: TableName) -> None:

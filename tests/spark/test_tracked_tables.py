@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Iterator
 
@@ -156,9 +157,18 @@ def test_another_tracking_of_a_quiet_table_is_told_though_the_version_is_valid(o
     table = found.table(NAME)
     assert table.feed.min_valid_version == found.reached(NAME) == found.current()
     (error,) = found.load(table).tables[0].errors
-    assert error.kind == "RestoredError"
+    assert error.kind == "GapError"
     assert "truncated, or Change Tracking switched off and on" in error.message
     assert found.mirror(NAME, COLUMNS) == before
+    (sink,) = table.sinks
+    anew = dataclasses.replace(sink, expects=None, read_through=None, lost_after=sink.read_through)
+    (told,) = found.load(dataclasses.replace(table, sinks=(anew,))).tables
+    assert (told.error, told.sinks[0].outcome) == (None, "first_load")
+    assert found.mirror(NAME, COLUMNS) == found.source(NAME, COLUMNS)
+    # and it goes on from there
+    found.sql("INSERT INTO lab.things VALUES (5, 5, N'after')")
+    assert found.load(found.table(NAME)).tables[0].error is None
+    assert found.mirror(NAME, COLUMNS) == found.source(NAME, COLUMNS) != []
 
 
 def test_runs_are_planned_as_for_change_tables_on_a_database_without_them(origin):
@@ -169,7 +179,7 @@ def test_runs_are_planned_as_for_change_tables_on_a_database_without_them(origin
         "CREATE TABLE lab.quiet (id int NOT NULL PRIMARY KEY, v int); INSERT INTO lab.quiet VALUES (1, 1), (2, 2)"
     )
     found.track("lab.quiet")
-    runs = PlannedRuns(found, "things", "quiet")
+    runs = PlannedRuns(found, "things", "quiet", on_gap="copy")
     assert runs.run() == {"lab.things": ["first_load"], "lab.quiet": ["first_load"]}
     found.sql("UPDATE lab.things SET a = 7, note = NULL WHERE id < 5; DELETE FROM lab.things WHERE id = 9")
     assert runs.run() == {"lab.things": ["loaded"]}
@@ -179,3 +189,11 @@ def test_runs_are_planned_as_for_change_tables_on_a_database_without_them(origin
     assert runs.run() == {"lab.things": ["loaded"], "lab.quiet": ["loaded"]}
     assert found.mirror(NAME, COLUMNS) == found.source(NAME, COLUMNS)
     assert [row["v"] for row in sorted(origin.lake("lab.quiet"), key=lambda row: row["id"])] == [1, 2, None]
+    # no change tells which rows went, also while nothing else happens
+    found.sql("TRUNCATE TABLE lab.quiet")
+    assert runs.run() == {"lab.quiet": ["first_load"]}
+    assert origin.lake("lab.quiet") == []
+    assert runs.run() == {}
+    found.sql("INSERT INTO lab.quiet VALUES (7, 7)")
+    assert runs.run() == {"lab.quiet": ["loaded"]}
+    assert origin.lake("lab.quiet") == [{"id": 7, "v": 7}]

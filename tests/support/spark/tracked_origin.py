@@ -155,7 +155,7 @@ class PlannedRuns:
     :param tables: of the schema ``lab``
     """
 
-    def __init__(self, tracked: TrackedOrigin, *tables: str) -> None:
+    def __init__(self, tracked: TrackedOrigin, *tables: str, on_gap: str = "fail") -> None:
         self._tracked = tracked
         self._store = CheckpointStore(Variables())
         place = f"://lake/{tracked.origin.namespace}"
@@ -163,7 +163,7 @@ class PlannedRuns:
             connection="lab",
             entries=read_entries([f"lab.{table}" for table in tables], salted=True),
             exclude=(),
-            defaults=TableOptions(Target.parse(f"iceberg{place}"), ("mirror",), source=CT),
+            defaults=TableOptions(Target.parse(f"iceberg{place}"), ("mirror",), source=CT, on_gap=on_gap),
             asked=True,
         )
 

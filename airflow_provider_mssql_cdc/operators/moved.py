@@ -58,8 +58,9 @@ def after_job(
         witness = sink.after.witness
         if plan.witness and plan.upto and sink.read_through == plan.upto.of(Lsn):
             witness = plan.witness
-        elif known and sink.read_through == known.read_through:
-            # an older one would not tell a database that was restored to a moment between the two positions
+        elif known and sink.read_through == known.read_through and not (witness and witness.tracking):
+            # an older one would not tell a database that was restored to a moment between the two positions; a copy of
+            # a table that is tracked anew may end where the last load did
             witness = known.witness
         asserted = known.asserted if known else None
         if asserted is None or asserted == sink.after.asserted:

@@ -241,6 +241,17 @@ def places(parts: Sequence[KeyPart], bounds: Sequence[Bound]) -> str:
     return f"SELECT number, {ranked} FROM (VALUES {rows}) b(number, {', '.join(names)})"
 
 
+def equal(parts: Sequence[KeyPart], pairs: Sequence[tuple[Bound, Bound]]) -> str:
+    """The query of the pairs whose two keys are equal to the server: rows of ``number``, from 0."""
+    names = [f"{side}{n}" for side in "ab" for n in range(len(parts))]
+    rows = ", ".join(
+        f"({number}, {', '.join(_written(part, text) for of in pair for part, text in zip(parts, of, strict=True))})"
+        for number, pair in enumerate(pairs)
+    )
+    same = " AND ".join(f"a{n} = b{n}" for n in range(len(parts)))
+    return f"SELECT number FROM (VALUES {rows}) p(number, {', '.join(names)}) WHERE {same}"
+
+
 def _written(part: KeyPart, text: str | None) -> str:
     return "NULL" if text is None else part.value(text)
 

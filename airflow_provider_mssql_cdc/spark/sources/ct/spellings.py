@@ -13,7 +13,7 @@ from itertools import islice
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.chunks import KeyPart, places
+from airflow_provider_mssql_cdc.core.chunks import KeyPart, equal
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, ColumnMapping, key_columns
 from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
 from airflow_provider_mssql_cdc.core.table import TableSchema
@@ -87,20 +87,24 @@ def other_spellings(
         if not _is_sure(each)
     ]
     if asked:
-        rows = found.toLocalIterator()
-        equal = [
-            pair for some in iter(lambda: list(islice(rows, _ASKED_AT_ONCE)), []) for pair in _equal(jdbc, asked, some)
-        ]
-        found = found.join(jdbc.session.createDataFrame([(pair,) for pair in equal], f"{_PAIR} BIGINT"), _PAIR)
+        rows, confirmed = found.toLocalIterator(), list[tuple[int]]()
+        while some := list(islice(rows, _ASKED_AT_ONCE)):
+            confirmed += _equal(jdbc, asked, some)
+        found = found.join(jdbc.session.createDataFrame(confirmed, f"{_PAIR} BIGINT"), _PAIR)
     return found.select(*map(column, names), "_version")
 
 
-def _equal(jdbc: Jdbc, asked: Sequence[tuple[KeyPart, str, str]], some: Sequence[Row]) -> list[int]:
+def _equal(jdbc: Jdbc, asked: Sequence[tuple[KeyPart, str, str]], some: Sequence[Row]) -> list[tuple[int]]:
     """The numbers of the pairs whose two keys are equal to the server."""
-    bounds = [tuple(part.text_of(row[pair[of]]) for part, *pair in asked) for row in some for of in (0, 1)]
-    rows = jdbc.rows(places([part for part, *_ in asked], bounds), "number INT, place BIGINT")
-    place = {row["number"]: row["place"] for row in rows}
-    return [row[_PAIR] for number, row in enumerate(some) if place[2 * number] == place[2 * number + 1]]
+    pairs = [
+        (
+            tuple(part.text_of(row[name]) for part, name, _ in asked),
+            tuple(part.text_of(row[other]) for part, _, other in asked),
+        )
+        for row in some
+    ]
+    rows = jdbc.rows(equal([part for part, *_ in asked], pairs), "number INT")
+    return [(some[row["number"]][_PAIR],) for row in rows]
 
 
 def _is_sure(of: SourceColumn) -> bool:

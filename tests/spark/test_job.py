@@ -500,7 +500,7 @@ def test_a_table_that_fails_does_not_keep_the_others(live):
     receipt = live.load(live.table("dbo.bad"), live.table("dbo.good"))
 
     bad, good = receipt.tables
-    assert (bad.error.kind, bad.error.permanent) == ("UnsupportedColumnError", True)
+    assert (bad.error.kind, bad.error.permanent) == ("NameTakenError", True)
     assert good.error is None
     assert mirror(live, "dbo.good", "id") == [(1,), (2,), (3,)]
 

@@ -54,6 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"to {plan.upto or 'nothing: no change is captured yet'}")
     for name, line in shown:
         print(f"{name}: {line}")
+    for how, names in _by_mode(plan).items():
+        if some := [str(name) for name in names if wanted is None or matches(wanted, name.schema, name.table)]:
+            print(f'on_schema_change="{how}": {", ".join(some)}')
+    for text in plan.warnings:
+        print(f"warning: {text}")
     print("A marker in a target may shorten this: the job goes on from there, and loads nothing twice.")
     return EXIT_OK
 
@@ -124,7 +129,10 @@ def plan_of(task: MsSqlCdcLoadOperator) -> tuple[RunPlan, bool]:
 def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
     said: dict[TableName, list[str]] = {}
     for name, steps in plan.steps.items():
-        said[name] = [str(commit) for commit in steps.commits] or ["nothing to do"]
+        lagging = plan.candidates[name].lagging.values() if name in plan.candidates else ()
+        fills = sorted({column for columns in lagging for column in columns})
+        does = [*map(str, steps.commits), *([f"fill {', '.join(fills)}"] if fills else [])]
+        said[name] = does or ["nothing to do"]
     for name, asked in plan.requests.items():
         if not asked.has_ended(plan.checkpoints.get(name)):
             said[name] = [*said.get(name, []), f"a person asks for copy {asked.id}: {asked.wanted}"]
@@ -135,6 +143,7 @@ def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
         then = "a run enables it" if enables else "left out"
         said[name] = [f"{_OFF[plan.options[name].source]}: {then if plan.options[name].source != AUTO else 'left out'}"]
     for name, candidate in plan.candidates.items():
+        said[name] += [f"warning: {text}" for text in candidate.warnings]
         said[name] += [f"{shape} fails: {unnamed(error, name)}" for shape, error in candidate.failed.items()]
     for name, turn in plan.turns.items():
         resting = [f"{shape} rests: {unnamed(failure.reason, name)}" for shape, failure in turn.resting.items()]
@@ -144,3 +153,11 @@ def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
     for name, lines in sorted(said.items()):
         for line in lines:
             yield name, line
+
+
+def _by_mode(plan: RunPlan) -> dict[str, list[TableName]]:
+    """The tables by what becomes of a change of their columns."""
+    found: dict[str, list[TableName]] = {}
+    for name in sorted(plan.candidates):
+        found.setdefault(plan.options[name].on_schema_change, []).append(name)
+    return found

@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING, DELTA, POSTG
 from airflow_provider_mssql_cdc.core.going_on import goes_on_with, ids_there, set_aside
 from airflow_provider_mssql_cdc.core.key import keys_of
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas
+from airflow_provider_mssql_cdc.core.schema_change import is_about
 from airflow_provider_mssql_cdc.core.spec import Chosen
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, column_meant
 from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions
@@ -120,6 +121,7 @@ class Adding:
         alike = {name.casefold() for name in there}
         names = [*there, *(name for name in self.gone if name.casefold() not in alike)]
         self._check_renamed(feed, choice)
+        choice = choice.without(self._never_loaded(feed), there)
         waiting = {column.name for column in feed.columns if column.column_id in self.waiting}
         check_filtered(feed.source, (waiting - has) & {column_meant(name, names) for name, *_ in choice.where})
         others_have_more = bool(self.loaded.keys() - {column.column_id for column in schema.columns})
@@ -133,6 +135,15 @@ class Adding:
         named = [column_meant(name, names) for name in self.options.named_to_load]
         named = [name for name in named if name in has and name not in chosen]
         return dataclasses.replace(choice, columns=(*choice.columns, *named))
+
+    def _never_loaded(self, feed: Feed) -> set[str]:
+        """The columns that the source had dropped before any sink had them: what an entry says of them says nothing."""
+        live = {column.name for column in (*feed.columns, *feed.others) if not column.dropped}
+        return {c.name for c in feed.columns if c.dropped and c.column_id not in self.loaded} - live
+
+    def told_of_gone(self, feed: Feed) -> list[str]:
+        """What people are told of columns that the entry names, and that the source has dropped."""
+        return told_of_gone(feed, self.gone | self._never_loaded(feed), self.options.choice)
 
     def sets_aside(self, column: Column) -> bool:
         """Whether targets can give a column another name which the source has dropped, since another one has its name.
@@ -153,17 +164,19 @@ class Adding:
         """Refuse an author's name of a column that has another one by now: what was left out or masked must not be
         loaded in clear under that.
         """
-        names, of_rows = names_of(feed), (name for name, *_ in choice.where)
-        hides = {*choice.columns, *choice.mask}
-        said = {*hides, *choice.rename, *of_rows, *self.options.copy_by, *self.options.key}
+        names, of_rows, options = names_of(feed), (name for name, *_ in choice.where), self.options
+        hides = {*choice.columns, *choice.mask, *options.named_to_load}
+        said = {*hides, *choice.rename, *of_rows, *options.copy_by, *options.key}
         for column in (*feed.columns, *feed.others):
             then = self.loaded.get(column.column_id, column.name)
-            if then == column.name or not any(column_meant(name, [then]) == then for name in said):
+            is_divided = then not in choice.rename and any(is_about(each, then) for each in options.partition_by)
+            is_said = is_divided or any(column_meant(name, [then]) == then for name in said)
+            if then == column.name or not is_said:
                 continue
             # where another one has the name of before, the entry may mean that, if it says what becomes of this one
             is_hidden = any(column_meant(name, [then]) == then for name in hides)
-            is_said = any(column_meant(name, [column.name]) == column.name for name in hides)
-            if then not in names or (is_hidden and not is_said):
+            says_now = any(column_meant(name, [column.name]) == column.name for name in hides)
+            if then not in names or (is_hidden and not says_now):
                 raise SelectionError(
                     f"the entry names column {then}, which was renamed to {column.name}.",
                     table=str(feed.source),
@@ -237,7 +250,7 @@ def wider_of(
             if live.columns == aside.columns or _clashes(name, feed, live, {*ids, column.column_id}, adding, check):
                 # only a person knows which of the two is meant by the name
                 raise
-            why = f"a column that the source table has dropped has its name: {error.message}"
+            why = f"a column that the source table has dropped has its name: {error.message} {error.advice}"
         except (SelectionError, UnsupportedColumnError) as error:
             why = error.message
         if why is None:
@@ -268,7 +281,7 @@ def added_to(
         for c in (wider.schema.columns if wider is not None else ())
         if c.kept and c.name != called[c.column_id] and not adding.options.drops_columns
     ]
-    told += told_of_gone(feed, adding.gone, adding.options.choice)
+    told += adding.told_of_gone(feed)
     for column in now.columns:
         if column.column_id in known or column.dropped or column.computed:
             continue

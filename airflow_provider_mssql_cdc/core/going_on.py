@@ -30,8 +30,8 @@ def goes_on_with(
 ) -> TableSchema | None:
     """The schema with which a sink goes on that was loaded with another one, where that is nothing to it: the source
     has dropped columns, which the change table has still, and captures as NULL since (docs: sys.sp_cdc_enable_table),
-    or which one that was made later does not have; columns outside of the key may be NULL now, or no longer; or the
-    instance has columns that the one before lacked, which are left out.
+    or which one that was made later does not have; columns outside of the key may be NULL now, and any of them no
+    longer; or the instance has columns that the one before lacked, which are left out.
 
     :param loaded: what the sink was loaded with; None where that is not known
     :param exact: columns beside the key's whose nullability counts
@@ -78,7 +78,7 @@ def goes_on_with(
                 # what came between the two statements targets do not hold
                 left = dataclasses.replace(was, absent=True)
             columns.append(left)
-        elif then is not None and column.name not in counting:
+        elif then is not None and (column.name not in counting or then.nullable):
             columns.append(dataclasses.replace(column, nullable=then.nullable))
         else:
             columns.append(column)

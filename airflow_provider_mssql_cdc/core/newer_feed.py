@@ -103,7 +103,8 @@ def _held_back(
         fits = isinstance(sink.position, feed.POSITION)
         copied = fits and closes and lost_before is not None and is_gap(sink.position, lost_before)
         if not fits or (is_gap(sink.position, readable_from) and not copied):
-            return f"it begins behind {readable_from}, and sinks are at {sink.position}"
+            failed = f", where one rests that has failed: {sink.failed.reason}" if sink.failed is not None else ""
+            return f"it begins behind {readable_from}, and a sink is at {sink.position}{failed}"
         if sink.schema_hash is None:
             return "of an asserted position nobody knows with which columns it was loaded"
         if not adding.goes_on(feed, now, sink, kept):

@@ -184,7 +184,7 @@ def check_followed(
         was = types[column].was
         target = selection.renames.get(column, column) + was.suffix
         names = {target, selection.renames.get(column, was.name) + was.suffix}
-        if by := [each for each in partition_by if any(_is_about(each, name) for name in names)]:
+        if by := [each for each in partition_by if any(is_about(each, name) for name in names)]:
             raise SchemaChangedError(
                 f"partition_by has {by[0]}, and the type of {column} has changed to one that {target} does not hold: "
                 "all new rows would be in the partition of NULL.",
@@ -285,7 +285,7 @@ def check_kept_columns(name: TableName, schema: TableSchema, selection: Selectio
             by = "where"
         elif column in cut_by:
             by = "copy_by"
-        elif selection.holds(column) and any(_is_about(each, target) for each in options.partition_by):
+        elif selection.holds(column) and any(is_about(each, target) for each in options.partition_by):
             by = "partition_by"
         else:
             continue
@@ -296,7 +296,7 @@ def check_kept_columns(name: TableName, schema: TableSchema, selection: Selectio
         )
 
 
-def _is_about(expression: str, column: str) -> bool:
+def is_about(expression: str, column: str) -> bool:
     """Whether a partition expression names a target's column, or the text beside it."""
     shown = re.compile(rf"\b{re.escape(column)}({TEXT_SUFFIX})?\b", re.IGNORECASE)
     return shown.search(_arguments(expression)) is not None

@@ -77,6 +77,7 @@ def test_it_shows_the_steps_of_each_table_and_does_none(
         f"dbo.a: read mirror ({loaded}, {cut}]",
         "dbo.b: copy mirror for the first time, then read mirror from its low on, to the cut",
         "dbo.off: change data capture is off: a run enables it",
+        'on_schema_change="warn": dbo.a, dbo.b',
         "A marker in a target may shorten this: the job goes on from there, and loads nothing twice.",
     ]
     assert {key: variables.get(key) for key in variables.keys("mssql")} == stored
@@ -84,7 +85,10 @@ def test_it_shows_the_steps_of_each_table_and_does_none(
     assert [name for (name,) in tracked] == ["a", "b"]
 
     assert plan(tmp_path, "--table", "dbo.A") == 0
-    assert capsys.readouterr().out.splitlines()[1:-1] == [f"dbo.a: read mirror ({loaded}, {cut}]"]
+    assert capsys.readouterr().out.splitlines()[1:-1] == [
+        f"dbo.a: read mirror ({loaded}, {cut}]",
+        'on_schema_change="warn": dbo.a',
+    ]
 
 
 def test_a_table_with_nothing_to_load_and_one_that_fails_say_so(
@@ -93,9 +97,20 @@ def test_a_table_with_nothing_to_load_and_one_that_fails_say_so(
     group.loaded(A, B)
     MetadataVariables().set(group.source.identity(B).variable, json.dumps({"version": 99}))
     assert plan(tmp_path) == 0
-    _, first, second, _ = capsys.readouterr().out.splitlines()
+    _, first, second, *_ = capsys.readouterr().out.splitlines()
     assert first == f"{A}: nothing to do"
     assert second.startswith(f"{B}: fails: the checkpoint has version 99")
+
+
+def test_it_says_what_becomes_of_columns(group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    group.loaded(A, B)
+    group.source.sql("ALTER TABLE dbo.a ADD note int")
+    assert plan(tmp_path, "--table", "dbo.a") == 0
+    assert capsys.readouterr().out.splitlines()[1:-1] == [
+        "dbo.a: nothing to do",
+        "dbo.a: warning: column note is not captured by dbo_a",
+        'on_schema_change="warn": dbo.a',
+    ]
 
 
 def test_an_advice_names_the_whole_command(group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,7 +156,7 @@ def test_tables_are_read_from_the_sources_of_the_task(
 
     monkeypatch.setattr(MsSqlCdcLoadOperator, "sources", of_a)
     assert plan(tmp_path) == 0
-    _, first, second, _ = capsys.readouterr().out.splitlines()
+    _, first, second, *_ = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{A}: copy mirror")
     assert second == f"{B}: change data capture is off: a run enables it"
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.adding import Adding, wider_of
+from airflow_provider_mssql_cdc.core.choice import choose
 from airflow_provider_mssql_cdc.core.conditions import Condition
 from airflow_provider_mssql_cdc.core.dropping import told_of_gone
 from airflow_provider_mssql_cdc.core.exceptions import SelectionError
@@ -110,17 +111,20 @@ def instance(*names: str) -> CaptureInstance:
 
 
 @pytest.mark.parametrize(
-    "choice",
+    "said",
     [
-        Choice(columns=("id", "SSN")),
-        Choice(mask={"ssn": "redact"}),
-        Choice(mask={"ssn": "drop"}),
-        Choice(rename={"ssn": "number"}),
-        Choice(where=(("ssn", "is not null"),)),
+        {"choice": Choice(columns=("id", "SSN"))},
+        {"choice": Choice(mask={"ssn": "redact"})},
+        {"choice": Choice(mask={"ssn": "drop"})},
+        {"choice": Choice(rename={"ssn": "number"})},
+        {"choice": Choice(where=(("ssn", "is not null"),))},
+        {"choice": Choice(columns=("id",)), "new_columns": {"ssn": "load"}, "on_schema_change": "evolve"},
+        {"partition_by": ("bucket(4, ssn)",)},
+        {"copy_by": ("ssn",)},
     ],
 )
-def test_an_entry_that_names_a_column_of_before_fails_with_both_names(choice):
-    options = TableOptions(Target.parse("iceberg://lake/x"), ("mirror",), choice=choice)
+def test_an_entry_that_names_a_column_of_before_fails_with_both_names(said):
+    options = TableOptions(Target.parse("iceberg://lake/x"), ("mirror",), **said)
     adding = Adding(options, lambda _: False, {1: "id", 2: "ssn"})
     feed = instance("id", "tax_number")
     with pytest.raises(
@@ -230,3 +234,30 @@ def test_a_kept_column_makes_way_for_another_one_of_its_name():
         wider(Choice(), delta, **{COLUMN_MAPPING: "none"}),
     ):
         assert refused == (None, {"b": "targets keep a column of this name, which the source table has dropped"})
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        Choice(columns=("id", "ssn")),
+        Choice(mask={"SSN": "redact"}),
+        Choice(mask={"ssn": "drop"}),
+        Choice(rename={"ssn": "n"}),
+    ],
+)
+def test_an_option_that_names_a_column_that_was_dropped_before_the_first_load_is_a_warning(choice):
+    options = TableOptions(Target.parse("iceberg://lake/x"), ("mirror",), choice=choice)
+    adding, feed = Adding(options, lambda _: False, {}), instance("id", "ssn")
+    id_, ssn = feed.columns
+    feed = dataclasses.replace(feed, columns=(id_, dataclasses.replace(ssn, dropped=True)))
+    schema = TableSchema(feed.columns, ("id",))
+    left = adding.choice(schema, feed)
+    choose(feed.source, schema, left, check=None)
+    assert not left.mask
+    assert not left.rename
+    assert set(left.columns) <= {"id"}
+    assert adding.told_of_gone(feed) == ["the entry names column ssn, which was dropped: it says nothing any more"]
+    # which rows are loaded it decided
+    by_it = dataclasses.replace(options, choice=Choice(where=(("ssn", "is not null"),)))
+    with pytest.raises(SelectionError, match="where names 'ssn'"):
+        choose(feed.source, schema, dataclasses.replace(adding, options=by_it).choice(schema, feed), check=None)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
+from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.entry_values import NONE
 from airflow_provider_mssql_cdc.core.going_on import Followed, follows, goes_on_with, held_as
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas
@@ -261,8 +262,7 @@ def suffix_of(own: Chosen) -> str:
 
 def with_all(table: TableSpec, sinks: tuple[SinkSpec, ...], grows_from: Mapping[str, Chosen]) -> TableSpec:
     """The table with some sinks that have all columns, or get them with their next commit."""
-    copy = None if table.copy is not None and table.copy.fills else table.copy
-    return dataclasses.replace(table, sinks=sinks, grows_from=dict(grows_from), copy=copy)
+    return dataclasses.replace(table, sinks=sinks, grows_from=dict(grows_from))
 
 
 def copied_in(spec: TableSpec, table: TableSpec, suffix: str) -> TableSpec:
@@ -271,8 +271,14 @@ def copied_in(spec: TableSpec, table: TableSpec, suffix: str) -> TableSpec:
     :param table: with all of them
     :param suffix: what stands behind the name of the table's folder; '' for those whose copy may be under way there
     """
-    copy = None if suffix or (table.copy is not None and table.copy.fills) else table.copy
+    copy = None if suffix else table.copy
     return dataclasses.replace(spec, copies=table.copies and table.copies + suffix, copy=copy)
+
+
+def known_of_its_kind(table: TableSpec) -> KnownCopy | None:
+    """The copy that the checkpoint knows, where it is one of the same kind: of whole rows, or to fill columns."""
+    is_fill = (table.copies or "").endswith(FILLING)
+    return table.copy if table.copy is not None and table.copy.fills == is_fill else None
 
 
 def filling(table: TableSpec, columns: Collection[str]) -> TableSpec:
@@ -284,6 +290,5 @@ def filling(table: TableSpec, columns: Collection[str]) -> TableSpec:
         selection=dataclasses.replace(table.selection, columns=held),
         sinks=(),
         copies=table.copies and table.copies + FILLING,
-        copy=table.copy if table.copy is not None and table.copy.fills else None,
         protection=None,
     )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.copy_wanted import ASKED_COPY, STOP
-from airflow_provider_mssql_cdc.core.entry_values import NONE
+from airflow_provider_mssql_cdc.core.entry_values import ALL, NONE
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.filling import (
     FILLING,
@@ -277,12 +277,20 @@ class PartedLoad:
             reading.remove_copy()
             self._notes.ended_copy = f"{copy.id} COMPLETED"
 
-    def _may_leave_out(self, shapes: Collection[str]) -> bool:
+    def _may_leave_out(self, shapes: Mapping[str, Collection[str]]) -> bool:
         """Whether each row that these sinks have and that no copy has is known to be in the source table. It is not
         where deletes were ignored, or lost in a gap, or a person said up to where a target is loaded.
+
+        :param shapes: with the columns that they lack
         """
-        table = self._table
+        table, selection = self._table, self._table.selection
         if table.protection is not None or not table.unique_key:
+            return False
+        # common values are kept as they are, and those of all rows are looked at
+        if selection.conditions or any(column in selection.masks for columns in shapes.values() for column in columns):
+            return False
+        # a history may not know each key, of which all are asked for
+        if table.history_fill == ALL and any(SHAPES[shape].takes_history for shape in shapes):
             return False
         deletes = {sink.shape: sink.deletes for sink in table.sinks}
         for load in self._loads.values():

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from airflow_provider_mssql_cdc.core.conditions import Condition
 from airflow_provider_mssql_cdc.core.copy_wanted import PAUSE
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
+from airflow_provider_mssql_cdc.core.filling import known_of_its_kind
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
@@ -126,9 +127,8 @@ class Reading:
         paused = None
         if asked is not None and asked.wanted == PAUSE:
             paused = "" if asked.of_loaded else asked.id
-        order = CopyOrder(
-            place, self._job.capture_timeout, time, above, self._table.copy, paused, conditions, leaves_out
-        )
+        known = known_of_its_kind(self._table)
+        order = CopyOrder(place, self._job.capture_timeout, time, above, known, paused, conditions, leaves_out)
         copy = self._source.copy(order)
         if isinstance(copy, Unfinished):
             return copy

@@ -216,8 +216,9 @@ class Sink:
         if todo.copied and reading.copy and reading.copy.id:
             asked = self._table.asked
             copies = (reading.copy.id, asked.id) if asked is not None and asked.of_loaded else (reading.copy.id,)
-        if self.rows.facts.has_data and todo.goes_on:
-            marker = dataclasses.replace(marker, unfilled=self.columns.unfilled(state))
+        if self.rows.facts.has_data and (todo.goes_on or todo.copied):
+            # a copy brings the values of all columns, also to a history that keeps its rows
+            marker = dataclasses.replace(marker, unfilled=() if todo.copied else self.columns.unfilled(state))
         before_rows = state.marker if goes_on or todo.goes_on else None
         return dataclasses.replace(
             marker,

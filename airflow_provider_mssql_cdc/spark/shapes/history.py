@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
-from airflow_provider_mssql_cdc.spark.shapes.fills import values_of, with_values
+from airflow_provider_mssql_cdc.spark.shapes.fills import any_value, values_of, with_values
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, key_changed, no_names, tran_id, unknown
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
@@ -147,11 +147,20 @@ class History(SinkRows):
         window: Window,
         common: DataFrame | None = None,
     ) -> Write:
-        """Rows of which the newest image says something else, or all, as ``R``."""
+        """Rows of which the newest image says something else, or all, as ``R``; what a key without an image has in the
+        other columns is not known.
+        """
         key, now = self.table.key, self.now(target_rows)
         only_others = self.table.spec.history_fill == CHANGED
         rows = with_values(now, values_of(there, key, names), key, names, only_others=only_others, common=common)
         rows = rows.withColumn("_unknown", F.array_except("_unknown", F.array(*map(F.lit, names))))
+        # a history that began with changes alone has none of rows that have not changed since
+        without = by_keys_of(there, now, key, "left_anti").select(*map(column, (*key, *names)))
+        if only_others:
+            without = without.where(any_value(names))
+        others = [target.name for target in self.data_columns if target.name not in {*key, *names}]
+        unknown_now = F.array(*map(F.lit, others)).cast("array<string>")
+        rows = rows.unionByName(without.withColumn("_unknown", unknown_now), allowMissingColumns=True)
         return Write(self.at_low(rows, window.upto))
 
     def newest(self, target_rows: DataFrame) -> str | int | None:

@@ -20,32 +20,7 @@ from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
-
-_ALIKE = "UNICODE_CI_AI_RTRIM"
-"""Takes for equal what any collation of the server may: without case, accents, width, and blanks at the end."""
-
-_A = "aA\u00c0-\u00c5\u00e0-\u00e5\u0100-\u0105\u1ea0-\u1eb7"
-_E = "eE\u00c8-\u00cb\u00e8-\u00eb\u0112-\u011b\u1eb8-\u1ec7"
-_I = "iIyY\u00cc-\u00cf\u00ec-\u00ef\u00dd\u00fd\u00ff\u0128-\u0133\u0176-\u0178"
-_O = "oO\u00d2-\u00d6\u00d8\u00f2-\u00f6\u00f8\u014c-\u0151\u1ecc-\u1ee3"
-_U = "uU\u00d9-\u00dc\u00f9-\u00fc\u0168-\u0173\u1ee4-\u1ef1"
-_FOLDED = (
-    # older collations see no characters beyond the first plane, and none that show nothing
-    ("[\\x{10000}-\\x{10FFFF}\\p{Cf}\\p{Cn}\\p{Cc}]", ""),
-    ("[þÞ]", "th"),
-    ("[đĐðÐ]", "d"),
-    ("[æÆ]", "a"),
-    ("[œŒøØ]", "o"),
-    # German, Danish
-    (f"([{_A}{_O}{_U}])[{_E}]+", "$1"),
-    (f"([{_A}])[{_A}]+", "$1"),
-    # Turkish, Lithuanian, Finnish, Swedish
-    (f"[{_I}{_U}]", "i"),
-    ("[wW]", "v"),
-    # Hungarian
-    ("(?i)([cdglnstz])\\1(zs|s|z|y)", "$1$2$1$2"),
-)
-"""Patterns of what some collation takes for another text, and what stands for it: one after the other."""
+from airflow_provider_mssql_cdc.spark.sources.ct.folding import ALIKE, folded
 
 _ASKED_AT_ONCE = 500
 _PAIR = f"{TEMPORARY}pair"
@@ -118,15 +93,8 @@ def may_be_equal(of: SourceColumn, one: Column, other: Column) -> Column:
     :param of: the column of the source
     """
     if not _is_sure(of):
-        return F.collate(_letters(one), _ALIKE) == F.collate(_letters(other), _ALIKE)
+        return F.collate(folded(one), ALIKE) == F.collate(folded(other), ALIKE)
     return _trimmed(of, one, other)
-
-
-def _letters(text: Column) -> Column:
-    """A text without what some collation of the server takes for nothing, or for two letters, and Unicode does not."""
-    for pattern, letters in _FOLDED:
-        text = F.regexp_replace(text, pattern, letters)
-    return text
 
 
 def _trimmed(of: SourceColumn, one: Column, other: Column) -> Column:

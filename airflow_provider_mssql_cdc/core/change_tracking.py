@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.feed import Abilities, Feed
+from airflow_provider_mssql_cdc.core.lineage import TrackedSince
 from airflow_provider_mssql_cdc.core.position import Position, Version, is_gap
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, quote
 
@@ -119,11 +120,13 @@ class TrackedTable(Feed):
     :param columns_updated: whether it is tracked which columns an update names
     :param begin_version: the current version when it was last truncated, or tracking began
     :param min_valid_version: the lowest version from which all changes are there; None where the login may not know
+    :param side_object_id: of its side table; None where the login does not see it
     """
 
     columns_updated: bool = False
     begin_version: Version | None = None
     min_valid_version: Version | None = None
+    side_object_id: int | None = None
 
     KIND: ClassVar[str] = "tracked_table"
     WORD: ClassVar[str] = "tracked table"
@@ -143,6 +146,11 @@ class TrackedTable(Feed):
     def readable_from(self) -> Version | None:
         """The lowest valid version."""
         return self.min_valid_version
+
+    @property
+    def since(self) -> TrackedSince:
+        """What tells this tracking from another one."""
+        return TrackedSince(self.begin_version.value if self.begin_version else None, self.side_object_id)
 
     @property
     def schema(self) -> TableSchema:

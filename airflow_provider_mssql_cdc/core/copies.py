@@ -85,6 +85,11 @@ class ReadEnd:
     end: CaptureProgress
     elapsed: float
 
+    @classmethod
+    def of(cls, begin: CaptureProgress | None, end: CaptureProgress | None, elapsed: float) -> ReadEnd | None:
+        """The end of a read; None where changes can be read once they are committed."""
+        return None if begin is None or end is None else cls(begin, end, elapsed)
+
     @property
     def judged(self) -> CopyEnd:
         """The end as it is judged."""
@@ -99,6 +104,7 @@ class ChunkRead:
     :param last: None is the last row, and all that may come behind it
     :param files: of its rows, below the copy's folder
     :param columns: of the rows, as Spark's JSON of a schema
+    :param end: None where changes can be read once they are committed
     :param without: name of the common values whose rows it does not have; '' where it has all rows
     """
 
@@ -108,7 +114,7 @@ class ChunkRead:
     rows: int
     files: tuple[str, ...]
     columns: str
-    end: ReadEnd
+    end: ReadEnd | None
     without: str = ""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
@@ -123,6 +129,7 @@ class KeptWindow:
     :param counts: of the events, as ``spark.staging.Counts`` has them
     :param numbers: the largest number, ``_n``, that its events have
     :param files: of its rows, below the copy's folder
+    :param is_whole: all rows that the table has are among its events: what chunks have beside them is gone
     """
 
     name: str
@@ -133,6 +140,7 @@ class KeptWindow:
     counts: dict[str, int]
     numbers: int
     witness: Witness | None = None
+    is_whole: bool = False
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("kept window of a copy", 1, "0.3.0", {})
@@ -156,7 +164,7 @@ class KeysRead:
     rows: int
     files: tuple[str, ...]
     columns: str
-    end: ReadEnd
+    end: ReadEnd | None
     low: Annotated[Position | None, Tagged] = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
@@ -239,7 +247,7 @@ def witnesses_of(
     """What was seen of the positions that a copy stands on: of its begin, its newest window, and its newest rows."""
     found = [*begun.witnesses, *(w.witness for _, w in joined_windows(begun.low, kept)[-1:] if w.witness)]
     fork = begun.witnesses[0].recovery_fork if begun.witnesses else None
-    seen = [(each.end.end.max_lsn, each.end.end.max_time) for each in read]
+    seen = [(each.end.end.max_lsn, each.end.end.max_time) for each in read if each.end is not None]
     mapped = sorted((lsn, time) for lsn, time in seen if lsn is not None and time is not None)
     return found + [Witness(lsn, time, fork) for lsn, time in mapped[-1:]]
 
@@ -290,7 +298,9 @@ def why_void(
     proofs = [(witness.lsn, witness) for witness in witnesses_of(begun, kept, read)]
     for position, witness in [*proofs, (reached, None)]:
         if why := lineage.contradiction(position, witness):
-            return f"{why}: the database was restored, or CDC enabled anew"
+            return f"{why}: the database was restored, or CDC or Change Tracking enabled anew"
+        if why := lineage.tracked_anew(witness):
+            return why
     if is_gap(reached, readable_from):
         return f"the changes after {reached} were purged: no run has kept them in time"
     return None

@@ -251,6 +251,8 @@ class Probe:
         read, asked for after the events: what is purged meanwhile counts as purged
     :param witness: of the cut; None where there is none
     :param lineage: by which positions of before are judged
+    :param emptied: feeds without events that have no row which was there at the position looked behind: it is the
+        lowest one behind which all changes can be read
     """
 
     cut: Position | None
@@ -258,6 +260,7 @@ class Probe:
     readable_from: Mapping[int, Position | None]
     witness: Witness | None = None
     lineage: Lineage = field(default_factory=lambda: LogHistory(None, None))
+    emptied: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

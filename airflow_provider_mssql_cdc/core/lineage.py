@@ -18,6 +18,21 @@ version, and are right once writers rest and one more run was made.
 
 
 @dataclass(frozen=True, slots=True)
+class CommitRow:
+    """A row of ``sys.dm_tran_commit_table``: which transaction has a version.
+
+    :param version: ``commit_ts``
+    :param transaction: ``xdes_id``
+    :param place: in the log, ``commit_lbn``
+    """
+
+    version: int
+    transaction: int
+    place: int
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class TrackedSince:
     """What is another one once a table was truncated, or Change Tracking switched off and on for it.
 
@@ -26,11 +41,16 @@ class TrackedSince:
     :param begin_version: of ``sys.change_tracking_tables``; None where the login does not see it
     :param side_object_id: of its side table in ``sys.internal_tables``; None where the login does not see it
     :param reads: how a job has read the rows up to the version: ``EXACT`` or ``CONVERGING``; '' where none did
+    :param held: whether the table had rows at the version; None where it was not asked, since it is not the lowest
+        valid one
+    :param commit: the newest one of the database at or below the version; None where the login does not see it
     """
 
     begin_version: int | None = None
     side_object_id: int | None = None
     reads: str = field(default="", compare=False)
+    held: bool | None = field(default=None, compare=False)
+    commit: CommitRow | None = field(default=None, compare=False)
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def differs(self, now: TrackedSince) -> bool:
@@ -133,7 +153,7 @@ class LogHistory:
         return _other_fork(fork, self.recovery_fork)
 
     def tracked_anew(self, witness: Witness | None) -> str | None:
-        """Never: a change table has no TRUNCATE, and an instance that was made anew is another one."""
+        """Nothing: a captured table cannot be truncated, and an instance that is made anew is another one."""
         return None
 
     def contradiction(self, position: Position, witness: Witness | None) -> str | None:
@@ -168,12 +188,17 @@ class VersionHistory:
     :param recovery_fork: as ``LogHistory`` has it
     :param tracking: of the one table that is asked about; None where it is not asked for
     :param seen: what was seen of versions that were proven
+    :param commits: those that were asked for and are there, by version
+    :param min_commit: the lowest version that the database knows a commit of; None where it was not asked for, or the
+        login does not see it
     """
 
     newest: Version | None
     recovery_fork: str | None = None
     tracking: TrackedSince | None = None
     seen: tuple[Witness, ...] = ()
+    commits: Mapping[int, CommitRow] = field(default_factory=dict)
+    min_commit: int | None = None
 
     def witnesses(self) -> list[Witness]:
         """What was seen of versions that were proven."""
@@ -184,7 +209,8 @@ class VersionHistory:
         return _other_fork(fork, self.recovery_fork)
 
     def contradiction(self, position: Position, witness: Witness | None) -> str | None:
-        """Say that a position is above the current version, or of another recovery fork; None where it is not.
+        """Say that a position is above the current version, of another recovery fork, or behind another commit, as
+        after a restore of which the versions have grown beyond it since; None where nothing shows that.
 
         :param witness: of the position; None where there was none
         """
@@ -192,17 +218,26 @@ class VersionHistory:
             return "Change Tracking is off for the database"
         if position > self.newest:
             return f"the current version of the database is {self.newest.text}"
-        return self.other_fork(witness.recovery_fork) if witness is not None else None
+        if witness is None:
+            return None
+        then = witness.tracking.commit if witness.tracking is not None else None
+        if then is not None and self.min_commit is not None and then.version >= self.min_commit:
+            now = self.commits.get(then.version)
+            if now is None:
+                return f"version {then.version} is missing from sys.dm_tran_commit_table"
+            if now != then:
+                return f"version {then.version} was drawn by another transaction"
+        return self.other_fork(witness.recovery_fork)
 
     def tracked_anew(self, witness: Witness | None) -> str | None:
-        """As of ``LogHistory``."""
+        """Say that another tracking of the table has begun since, as far as it is known."""
         then, now = witness.tracking if witness is not None else None, self.tracking
         if then is None or now is None or not then.differs(now):
             return None
-        return (
-            "the table was truncated, or Change Tracking switched off and on for it: it is tracked from version "
-            f"{now.begin_version} on now, and was from {then.begin_version} on"
-        )
+        how = f"from version {now.begin_version} on now, and was from {then.begin_version} on"
+        if None in (then.begin_version, now.begin_version) or then.begin_version == now.begin_version:
+            how = f"in side table {now.side_object_id} now, and was in {then.side_object_id}"
+        return f"the table was truncated, or Change Tracking switched off and on for it: it is tracked {how}"
 
 
 def _other_fork(then: str | None, now: str | None) -> str | None:

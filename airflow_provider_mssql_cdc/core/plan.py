@@ -310,14 +310,14 @@ def assess(
         check_schema(name, has.schema, [sink], kept, widens=options.follows_types)
         check_selection(name, has.selection.named(names_before(then, has.schema)), [sink])
 
-    return closed_gap(candidate.without(errors_of(sinks, check)), readable_from, options)
+    return closed_gap(candidate.without(errors_of(sinks, check)), readable_from, options, probe)
 
 
 def _reads(state: SinkState | None, feed: Feed) -> bool:
     return state is not None and state.feed is not None and state.feed.is_same(feed)
 
 
-def closed_gap(candidate: Candidate, readable_from: Position | None, options: TableOptions) -> Candidate:
+def closed_gap(candidate: Candidate, readable_from: Position | None, options: TableOptions, probe: Probe) -> Candidate:
     """The candidate, with first loads in place of the sinks whose changes were purged if that was asked for,
     else without them; and in place of those whose rows are told apart by another key.
 
@@ -326,7 +326,8 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     loaded = {shape: state.position for shape, state in candidate.sinks.items() if state is not None}
     has_key, is_wide = bool(candidate.schema.key), options.history.is_wide
     copied = {s for s in loaded if s in candidate.rekeyed and SHAPES[s].takes_copy(wide=is_wide, has_key=has_key)}
-    ended = {s: why for s, state in candidate.sinks.items() if state and (why := tracked_anew(candidate.feed, state))}
+    states, feed = {shape: state for shape, state in candidate.sinks.items() if state}, candidate.feed
+    ended = {shape: why for shape, state in states.items() if (why := tracked_anew(feed, state, probe))}
     behind = {shape: at for shape, at in loaded.items() if shape in ended or is_gap(at, readable_from)}
     # SQL Server changes a key only while no instance has it: what was lost with that keeps nobody from going on
     gone = {s for s in loaded if s in candidate.rekeyed and not _reads(candidate.sinks[s], candidate.feed)}
@@ -390,6 +391,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
                 ddl_upto=state.ddl_upto if state else None,
                 unfilled=state.unfilled if state else (),
                 rekeyed=shape in candidate.rekeyed,
+                closes_gaps=options.copies_on_gap and not candidate.feed.CAN.captured,
             )
             for shape, state in candidate.sinks.items()
         ),

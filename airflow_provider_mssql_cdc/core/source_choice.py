@@ -8,10 +8,10 @@ from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.entry_values import AUTO, CT, EVOLVE, PROPOSE
 from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError
-from airflow_provider_mssql_cdc.core.feed import Feed, refused_options, refused_shapes
+from airflow_provider_mssql_cdc.core.feed import Feed, Probe, refused_options, refused_shapes
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import loose
-from airflow_provider_mssql_cdc.core.lineage import TrackedSince, VersionHistory
+from airflow_provider_mssql_cdc.core.lineage import VersionHistory
 from airflow_provider_mssql_cdc.core.position import Position, Version
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
@@ -53,13 +53,20 @@ def feeds_to_read(
     )
 
 
-def tracked_anew(feed: Feed, sink: SinkState) -> str | None:
+def tracked_anew(feed: Feed, sink: SinkState, probe: Probe) -> str | None:
     """Say that a table was truncated, or Change Tracking switched off and on for it, since a sink was loaded; None
     where nothing shows that. On a quiet database the sink's version is valid still, and no change tells of it.
+
+    :param probe: of the sink's position, or of one below
     """
-    if not isinstance(feed, TrackedTable) or not isinstance(sink.position, Version) or feed.begin_version is None:
+    if not isinstance(feed, TrackedTable) or not isinstance(sink.position, Version):
         return None
-    return VersionHistory(None, tracking=TrackedSince(feed.begin_version.value)).tracked_anew(sink.witness)
+    since = sink.witness.tracking if sink.witness is not None else None
+    is_lowest = sink.position == probe.readable_from.get(feed.object_id)
+    if is_lowest and since is not None and since.held and feed.name in probe.emptied:
+        # tracked from the same version on as before
+        return "the table was truncated: none of its rows is there, and no change tells where they went"
+    return VersionHistory(None, tracking=feed.since).tracked_anew(sink.witness)
 
 
 def _word(position: Position) -> str:

@@ -62,7 +62,7 @@ class SinkSpec:
         Airflow connection, the schema and the table in it
     :param read_through: the window's start, exclusive; None for a first load
     :param expects: position of the marker last seen; None for a first load
-    :param lost_after: set where the sink is loaded up to here, later changes were purged, and ``on_gap="copy"`` asks
+    :param lost_after: set where the sink is loaded up to here, later changes are lost, and ``on_gap="copy"`` asks
         to start again: a mirror is replaced, a history goes on with R rows at the new low and a gap record
     :param asserted: names the order by which a person said that the target stands for ``read_through``, or for
         ``lost_after``, whatever its marker says; None where there is none, or a load has committed on it
@@ -75,6 +75,7 @@ class SinkSpec:
     :param ddl_upto: the columns that it was last loaded with are those behind all DDL up to here
     :param rekeyed: it was loaded by another key, as the checkpoint says
     :param unfilled: target columns whose rows of before are not filled yet, as checkpoint and plan know
+    :param closes_gaps: so it does with a gap that only its marker tells of: no position can be named in its place
     """
 
     shape: str
@@ -92,6 +93,7 @@ class SinkSpec:
     ddl_upto: Position | None = None
     rekeyed: bool = False
     unfilled: tuple[str, ...] = ()
+    closes_gaps: bool = False
 
     @property
     def name(self) -> str:

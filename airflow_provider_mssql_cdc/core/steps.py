@@ -229,7 +229,7 @@ def table_steps(
             elif stands[sink.shape].rekeyed and takes_copy(table, sink):
                 # what it holds is told apart by another key
                 begins[sink.shape] = start
-            elif stands[sink.shape].lost and sink.lost_after is not None:
+            elif stands[sink.shape].lost and _starts_again(sink):
                 begins[sink.shape] = start
             elif stands[sink.shape].lost:
                 lost[sink.shape] = start
@@ -237,7 +237,7 @@ def table_steps(
                 done[sink.shape] = Done(_why(stands[sink.shape], cut), start)
             elif not is_gap(start, readable_from):
                 windows[sink.shape] = Window(start, cut)
-            elif sink.lost_after is not None:
+            elif _starts_again(sink):
                 begins[sink.shape] = start
             else:
                 lost[sink.shape] = start
@@ -257,6 +257,11 @@ def table_steps(
         commits.append(Commit((Read(windows),)))
     asserted = frozenset(shape for shape, stand in stands.items() if stand.asserted)
     return TableSteps(tuple(commits), done, lost, asserted, refused)
+
+
+def _starts_again(sink: SinkSpec) -> bool:
+    """Whether a sink that has lost changes is to begin anew."""
+    return sink.lost_after is not None or sink.closes_gaps
 
 
 def checkpoint_steps(table: TableSpec, probe: Probe, upto: Position, again: Collection[str] = ()) -> TableSteps:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.catalog import COLUMN, PRIMARY, Row
-from airflow_provider_mssql_cdc.core.table import Column
+from airflow_provider_mssql_cdc.core.table import Column, TableName, quote
 
 # In the shape of the statement about capture instances. Types beyond the system's own (CLR) share one system_type_id,
 # so their name is their own.
@@ -40,3 +40,20 @@ def schema_of(rows: Sequence[Row]) -> tuple[tuple[Column, ...], tuple[str, ...]]
     :param rows: of the statement, those with the object id of the table
     """
     return catalog.captured_columns(rows), catalog.primary_key(rows)
+
+
+def untouched(table: TableName, key: Sequence[str], version: str) -> str:
+    """The statement that finds a row which has not changed since a version.
+
+    A TRUNCATE takes such rows away, and no change tells of it. VERSION has a row for each that is there, with NULL
+    where no change is kept (docs: CHANGETABLE).
+
+    :param key: columns of the primary key
+    :param version: in T-SQL
+    """
+    names, values = (", ".join(f"{prefix}{quote(column)}" for column in key) for prefix in ("", "t."))
+    return (
+        f"SELECT TOP (1) 1 AS found FROM {table.quoted} AS t"
+        f" CROSS APPLY CHANGETABLE(VERSION {table.quoted}, ({names}), ({values})) AS v"
+        f" WHERE v.SYS_CHANGE_VERSION IS NULL OR v.SYS_CHANGE_VERSION <= {version}"
+    )

@@ -41,6 +41,7 @@ class Reason(enum.Enum):
     INSTANCE_GONE = "its capture instance was replaced"
     PURGED = "changes were purged before they were loaded"
     OTHER_LINEAGE = "its position is not of this log lineage"
+    TRACKED_ANEW = "it was truncated, or Change Tracking switched off and on"
     REPAIRED = "its capture instance or schema changed since its last run failed"
     RETRY = "it failed for good, and is tried again"
     IDLE = "its checkpoint is to follow"
@@ -268,8 +269,10 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
     of_kind = isinstance(position, feed.POSITION)
-    if of_kind and (probe.cut is None or probe.cut < position or _is_tracked_anew(table, feed)):
+    if of_kind and (probe.cut is None or probe.cut < position):
         return Call(Reason.OTHER_LINEAGE)
+    if of_kind and _is_tracked_anew(table, feed, probe):
+        return Call(Reason.TRACKED_ANEW)
     if not of_kind or _is_replaced(table, feed):
         return Call(Reason.INSTANCE_GONE) if _has_begun(feed, probe) else None
     readable_from = _readable_from(feed, probe)
@@ -314,9 +317,9 @@ def _has_lost_its_start(table: Watched, feed: Feed, probe: Probe) -> bool:
     return _readable_from(feed, probe) is None and any(ref.is_same(feed) for ref in known)
 
 
-def _is_tracked_anew(table: Watched, feed: Feed) -> bool:
+def _is_tracked_anew(table: Watched, feed: Feed, probe: Probe) -> bool:
     sinks = table.checkpoint.loaded if table.checkpoint is not None else {}
-    return any(tracked_anew(feed, sinks[shape]) for shape in table.sound if shape in sinks)
+    return any(tracked_anew(feed, sinks[shape], probe) for shape in table.sound if shape in sinks)
 
 
 def _is_replaced(table: Watched, feed: Feed) -> bool:

@@ -74,7 +74,7 @@ def tables_of(rows: Iterable[Row], column_rows: Iterable[Row]) -> list[TrackedTa
     """Put the rows of ``statements.versions``, of tracked tables, and of ``statements.COLUMNS`` together."""
     described = schemas_of(column_rows)
     result = []
-    for _, object_id, schema, table, created, _, columns_updated, begin, min_valid, *_ in rows:
+    for _, object_id, schema, table, created, _, columns_updated, begin, min_valid, side, _ in rows:
         if object_id not in described:  # it went meanwhile
             continue
         columns, key = described[object_id]
@@ -91,6 +91,7 @@ def tables_of(rows: Iterable[Row], column_rows: Iterable[Row]) -> list[TrackedTa
                 columns_updated=bool(columns_updated),
                 begin_version=version(begin),
                 min_valid_version=version(min_valid),
+                side_object_id=side,
             )
         )
     return result

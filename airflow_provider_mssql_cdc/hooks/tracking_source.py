@@ -24,6 +24,7 @@ from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, NOT_TRACKED,
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.mssql_change_tracking import MsSqlChangeTrackingHook
 from airflow_provider_mssql_cdc.hooks.tracking_catalog import version
+from airflow_provider_mssql_cdc.hooks.tracking_rights import grant_state
 
 log = logging.getLogger(__name__)
 
@@ -42,17 +43,21 @@ class _TrackingHook(MsSqlChangeTrackingHook):
         """Run one statement by the other hook."""
         return self._session.query_sets(sql, parameters, repeatable=repeatable)
 
-    def probe(self, after: Sequence[tuple[TableName, Version]]) -> tuple[Version | None, set[int], list[Row]]:
+    def probe(
+        self, after: Sequence[tuple[TrackedTable, Version]]
+    ) -> tuple[Version | None, set[int], set[int], list[Row]]:
         """Look whether tables have changes behind versions: one statement, whose text is constant for these tables.
 
-        :return: the current version, read before all else; the places of the tables that have changes; the lowest
-            valid version of each table that is tracked, by object_id, read after all else
+        :return: the current version, read before all else; the places of the tables that have no row left which they
+            had at the version, where this is the lowest valid one, and of those that have changes; the lowest valid
+            version of each table that is tracked, by object_id, read after all else
         :raises SqlServerError: with number 22117 where this is no primary
         """
-        text = statements.probe([table for table, _ in after])
+        text = statements.probe([(table.source, table.primary_key) for table, _ in after])
         given = (text, statements.packed([position for _, position in after]))
-        first, *changed, lows = self.query_sets(statements.EXECUTE_PROBE, given)
-        return self._current(first), {place for rows in changed for (place,) in rows}, lows
+        first, *sets, lows = self.query_sets(statements.EXECUTE_PROBE, given)
+        emptied, changed = ({place for (place,) in rows} for rows in sets or ((), ()))
+        return self._current(first), emptied, changed, lows
 
 
 class TrackingSource:
@@ -144,7 +149,7 @@ class TrackingSource:
 
     def _probe(self, after: Mapping[str, Version], upto: Version | None, fork: str | None) -> Probe:
         names = [*after]
-        current, changed, lows = self.hook.probe([(self._known[name].source, after[name]) for name in names])
+        current, emptied, changed, lows = self.hook.probe([(self._known[name], after[name]) for name in names])
         readable_from = {object_id: version(low) for object_id, low in lows}
         hidden = {object_id for object_id, low in readable_from.items() if low is None}
         # what is shown, and may not be asked about, says nothing of its changes
@@ -155,7 +160,18 @@ class TrackingSource:
         for place, name in enumerate(names):
             if cut is not None and place in changed and after[name] < cut and name not in self.unreadable:
                 newest[name] = cut
-        return Probe(cut, newest, readable_from, lineage=VersionHistory(current, fork))
+        quiet = frozenset(names[place] for place in emptied - changed)
+        return Probe(cut, newest, readable_from, lineage=VersionHistory(current, fork), emptied=quiet)
+
+    def told_of_rights(self) -> list[str]:
+        """What is not found out without a right that the login lacks, for people: one statement."""
+        ((user, *rights),) = self.hook.query(statements.DATABASE_STATE)
+        if any(rights):
+            return []
+        return [
+            "the login lacks VIEW DATABASE STATE: a database that was restored is not told from the one before, once "
+            f"its versions have grown beyond those that were loaded. Run: {grant_state(user)}"
+        ]
 
     def _learn(self, names: Iterable[str]) -> None:
         """Find tables that somebody has discovered by another connection, which was lost since."""

@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core import tracked_catalog
 from airflow_provider_mssql_cdc.core.change_tracking import Retention, TrackedTable
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.position import Version
-from airflow_provider_mssql_cdc.core.table import Column, TableName, quote
+from airflow_provider_mssql_cdc.core.table import Column, TableName, literal, quote
 
 # The database is found by name, since ids differ from DB_ID() on Azure SQL Database (docs: sys.databases); which of
 # them the view of tracked databases has there is not said. A secondary replica answers this, but nothing about versions
@@ -159,12 +159,16 @@ def packed(versions: Sequence[Version]) -> bytearray:
     return bytearray(b"".join(version.value.to_bytes(_BYTES) for version in versions))
 
 
-def probe(tables: Sequence[TableName]) -> str:
+def probe(tables: Sequence[tuple[TableName, Sequence[str]]]) -> str:
     """The inner text of a probe, constant for these tables.
 
     Result sets: ``CURRENT_VERSION``, in a statement of its own before the changes are looked at, so that it is a lower
-    bound of what they show; the places of the tables that have changes (only if there are tables); object_id and
-    lowest valid version of each tracked table, read last, since cleanup raises them before it removes anything.
+    bound of what they show; the places of the tables that have no row left which they had at the version, if this is
+    the lowest valid one, and of those that have changes (both only if there are tables), in this order, so that what
+    took the rows shows as changes unless it was a TRUNCATE; object_id and lowest valid version of each tracked table,
+    read last, since cleanup raises them before it removes anything.
+
+    :param tables: with the columns of their primary keys
     """
     # CHANGETABLE takes a constant or a variable, and no expression
     taken = ", ".join(
@@ -173,9 +177,16 @@ def probe(tables: Sequence[TableName]) -> str:
     )
     changed = " UNION ALL ".join(
         f"SELECT {place} AS place WHERE EXISTS (SELECT 1 FROM CHANGETABLE(CHANGES {table.quoted}, @v{place}) AS c)"
-        for place, table in enumerate(tables)
+        for place, (table, _) in enumerate(tables)
     )
-    parts = [f"DECLARE {taken}", CURRENT_VERSION, changed] if tables else [CURRENT_VERSION]
+    emptied = " UNION ALL ".join(
+        # CASE asks one after the other (docs: CASE)
+        f"SELECT {place} AS place WHERE 1 = CASE WHEN"
+        f" CHANGE_TRACKING_MIN_VALID_VERSION(OBJECT_ID({literal(table.quoted)})) <> @v{place} THEN 0"
+        f" WHEN EXISTS ({tracked_catalog.untouched(table, key, f'@v{place}')}) THEN 0 ELSE 1 END"
+        for place, (table, key) in enumerate(tables)
+    )
+    parts = [f"DECLARE {taken}", CURRENT_VERSION, emptied, changed] if tables else [CURRENT_VERSION]
     lows = "SELECT object_id, CHANGE_TRACKING_MIN_VALID_VERSION(object_id) FROM sys.change_tracking_tables"
     return ";\n".join([*parts, lows])
 

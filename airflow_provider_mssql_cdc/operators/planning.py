@@ -51,7 +51,7 @@ from airflow_provider_mssql_cdc.operators.filled_rows import told_of_rows
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
-from airflow_provider_mssql_cdc.operators.sourcing import by_source
+from airflow_provider_mssql_cdc.operators.sourcing import by_source, told_of_rights
 from airflow_provider_mssql_cdc.operators.stopping import stop_at_changes, stop_copies_at_changes
 from airflow_provider_mssql_cdc.operators.unwanted_fills import give_up_fills
 
@@ -79,13 +79,13 @@ def plan_load(
         plan.lag = hook.lag(status, request.max_lag)
     cuts, small = [], True
     for source, mine in by_source(sources, feeds, status):
+        plan.warnings += told_of_rights(source) if mine else []
         cut = _plan_source(source, plan, mine, status, given, request)
         if cut is not None:
             cuts.append(cut)
             small = small and _is_small(source, plan, cut, request.small_window)
     plan.warnings += told_of_rows(hook, plan)
-    plan.small = small and bool(plan.specs)
-    plan.upto = Cut(tuple(cuts)) if cuts else None
+    plan.small, plan.upto = small and bool(plan.specs), Cut(tuple(cuts)) if cuts else None
     return plan
 
 
@@ -291,7 +291,7 @@ def _look_again(plan: RunPlan, candidates: dict[TableName, Candidate], probe: Pr
         try:
             if readable_from is None:
                 raise vanished(name, candidate.feed)
-            candidates[name] = closed_gap(_of_lineage(candidate, probe), readable_from, plan.options[name])
+            candidates[name] = closed_gap(_of_lineage(candidate, probe), readable_from, plan.options[name], probe)
         except MsSqlCdcError as error:
             del candidates[name]
             plan.failures[name] = error

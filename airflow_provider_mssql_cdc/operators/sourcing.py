@@ -62,6 +62,11 @@ def by_source(
             yield source, mine
 
 
+def told_of_rights(source: ChangeSource) -> list[str]:
+    """What a source does not find out without a right that the login lacks, for people."""
+    return source.told_of_rights() if isinstance(source, TrackingSource) else []
+
+
 def enable(
     hook: MsSqlCdcHook,
     survey: Survey,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airflow_provider_mssql_cdc.core.copy_wanted import PAUSE, STOP
 from airflow_provider_mssql_cdc.core.plan import Candidate
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -24,7 +25,11 @@ def stop_at_changes(plan: RunPlan, candidates: dict[TableName, Candidate], cut: 
 def stop_copies_at_changes(plan: RunPlan) -> None:
     """Fail the tables that would be copied meanwhile: a copy reads the rows of now, and ends behind the cut."""
     for spec in [spec for spec in plan.specs if spec.name in plan.refused_changes]:
-        if plan.steps[spec.name].copies or spec.asked is not None or spec.fills:
+        asked = spec.asked.wanted if spec.asked is not None else None
+        # what stops a copy reads no rows
+        if asked in (PAUSE, STOP):
+            continue
+        if plan.steps[spec.name].copies or asked is not None or spec.fills:
             plan.specs.remove(spec)
             plan.failures[spec.name] = plan.refused_changes[spec.name].error(spec.name)
             del plan.sights[spec.name]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.choice import selection_changed
+from airflow_provider_mssql_cdc.core.entry_values import CDC, CT
 from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
     CommitConflictError,
@@ -18,7 +20,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.going_on import follows, goes_on_with, ids_there, names_before
 from airflow_provider_mssql_cdc.core.marker import Marker
-from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.rekeying import begins_anew, check_deletes, had
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
@@ -130,7 +132,9 @@ def gap(
     """
     other = other_instance(table, marker) if marker else None
     # on_gap goes by the checkpoint, which may be lost, or ahead of a target that was rolled back
-    first = f" (after `mssql-cdc checkpoint set --position {after}`, if that does nothing)" if marker else ""
+    first = ""
+    if marker and isinstance(after, Lsn):
+        first = f" (after `mssql-cdc checkpoint set --position {after}`, if that does nothing)"
     return GapError(
         str(table.name),
         after,
@@ -231,10 +235,12 @@ def check_origin(
             "the position that the target stands for with `mssql-cdc checkpoint set`.",
         )
     if marker.feed.kind != table.feed.KIND:
+        word = CT if marker.feed.kind == TrackedTable.KIND else CDC
         raise TargetError(
             f"{sink.name} is loaded from {marker.feed.kind} {marker.feed.name}, and this run reads {table.feed}.",
             table=str(table.name),
-            advice=f"Read the table as before, or load into another table (table_name). {RESET_ADVICE}",
+            advice=f"Read the table as before (source={word!r} in its entry, also where its checkpoint is lost), or "
+            f"load into another table (table_name). {RESET_ADVICE}",
         )
     if marker.history != sink.history:
         raise TargetError(

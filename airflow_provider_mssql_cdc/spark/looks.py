@@ -89,8 +89,13 @@ class Looks:
         if state.marker is not None and not is_asserted(sink.spec, state.marker):
             sink.check_marker(state.marker, source)
         stand = stand_of(self._table, sink.spec, state, sink.columns.kept)
-        anew = source.lineage.tracked_anew(state.marker.witness) if state.marker is not None else None
-        return replace(stand, lost=anew) if anew and not stand.asserted else stand
+        if state.marker is None or stand.asserted:
+            return stand
+        anew = source.lineage.tracked_anew(state.marker.witness)
+        if not self._table.feed.CAN.captured and state.marker.position == sink.spec.lost_after:
+            # that its rows have gone only the plan has looked for
+            anew = anew or "changes behind it are lost"
+        return replace(stand, lost=anew) if anew else stand
 
     def _steps(self, stands: Mapping[str, Stand]) -> TableSteps:
         return self.logged(table_steps(self._table, stands, cut=self.cut, readable_from=self._reading.readable_from))

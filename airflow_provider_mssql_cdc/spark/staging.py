@@ -20,6 +20,7 @@ class Counts:
 
     :param unknown: rows with a LOB whose value CDC left out
     :param key_changed: images of updates that changed the key
+    :param untold: deletes that no change tells of: 1 where there may be some
     """
 
     inserted: int = 0
@@ -27,11 +28,12 @@ class Counts:
     deleted: int = 0
     unknown: int = 0
     key_changed: int = 0
+    untold: int = 0
 
     @property
     def events(self) -> int:
         """The number of changes; an update is one, though it may have two images."""
-        return self.inserted + self.updated + self.deleted
+        return self.inserted + self.updated + self.deleted + self.untold
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
@@ -62,11 +64,13 @@ class StagedOnce:
 
     :param counts: of each window asked for
     :param highest: the largest ``_n`` of its rows
+    :param is_whole: all rows that the table has are among them: none of before is left
     """
 
     files: Parquet
     counts: Mapping[Window, Counts]
     highest: int = 0
+    is_whole: bool = False
 
     def rows(self, window: Window) -> DataFrame:
         """The window's rows."""
@@ -137,5 +141,6 @@ def _counters(prefix: str, condition: Column, schema: StructType) -> list[Column
         "deleted": op == "D",
         "unknown": unknown,
         "key_changed": key_changed,
+        "untold": F.lit(False),
     }
     return [F.count_if(condition & kind).alias(prefix + name) for name, kind in kinds.items()]

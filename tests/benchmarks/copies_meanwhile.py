@@ -20,7 +20,7 @@ from airflow_provider_mssql_cdc.core.receipt import Receipt, TableReceipt
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.job import run
-from airflow_provider_mssql_cdc.spark.sources.cdc import copy
+from airflow_provider_mssql_cdc.spark.sources.cdc import table as cdc_table
 from airflow_provider_mssql_cdc.spark.sources.cdc.low import SETTLED_SECONDS
 from tests.benchmarks import source
 from tests.benchmarks.copies import Killed
@@ -83,7 +83,10 @@ def finish(server: Sandbox, spark: SparkSession, folder: Path, table: Changing, 
             # what was committed just before a copy belongs to its window
             time.sleep(SETTLED_SECONDS + 1)
             loads = Loads(server, (source.TABLE,), f"iceberg://lake/{way}{number}", folder)
-            with mock.patch.object(copy, "captured_position", side_effect=Killed), contextlib.suppress(RuntimeError):
+            with (
+                mock.patch.object(cdc_table, "captured_position", side_effect=Killed),
+                contextlib.suppress(RuntimeError),
+            ):
                 loads.load(spark, loads.plan())
             events = table.change() if way == "changed" else 0
             # else more than the end would be measured

@@ -364,7 +364,7 @@ def test_what_voids_a_copy(
         (feed != FEED, "it was begun with dbo_t (7), and the table is read by capture instance dbo_t now"),
         (schema_hash != "s1" or key != ("id",), "the captured columns or the key are others now"),
         (selection_hash != "x1", "columns, where, rename or mask were changed"),
-        (not is_of(now, seen) or newest > max_lsn, "the database was restored, or CDC enabled anew"),
+        (not is_of(now, seen) or newest > max_lsn, "the database was restored, or CDC or Change Tracking enabled anew"),
         (readable_from is None or readable_from > newest, f"the changes after {lsn(newest)} were purged"),
     ]
     said = next((text for is_so, text in reasons if is_so), None)

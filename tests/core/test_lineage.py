@@ -4,8 +4,15 @@ import datetime
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import SourceRestoredError
-from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness, check_not_restored
-from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.lineage import (
+    CommitRow,
+    LogHistory,
+    TrackedSince,
+    VersionHistory,
+    Witness,
+    check_not_restored,
+)
+from airflow_provider_mssql_cdc.core.position import Lsn, Version
 from airflow_provider_mssql_cdc.core.table import TableName
 
 DAY = datetime.datetime(2026, 1, 1)
@@ -51,6 +58,29 @@ def test_a_position_of_this_lineage(position, witness):
 )
 def test_a_position_of_another_lineage(position, witness, why):
     assert why in (LINEAGE.contradiction(lsn(position), witness) or "")
+
+
+ROW = CommitRow(7, 70, 700)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "lowest", "why"),
+    [
+        (ROW, {7: ROW}, 3, None),
+        # cleanup takes the oldest ones
+        (ROW, {}, 8, None),
+        (ROW, {}, 7, "version 7 is missing from sys.dm_tran_commit_table"),
+        (ROW, {7: CommitRow(7, 71, 700)}, 3, "version 7 was drawn by another transaction"),
+        (ROW, {7: CommitRow(7, 70, 701)}, 3, "version 7 was drawn by another transaction"),
+        # where the login does not see them, nothing is known
+        (ROW, {}, None, None),
+        (None, {7: ROW}, 3, None),
+    ],
+)
+def test_versions_that_have_grown_beyond_a_restore_are_told_by_their_commits(then, now, lowest, why):
+    witness = Witness(Version(9), DAY, tracking=TrackedSince(3, commit=then))
+    lineage = VersionHistory(Version(20), commits=now, min_commit=lowest)
+    assert lineage.contradiction(Version(9), witness) == why
 
 
 def test_without_a_mapping_no_position_holds():

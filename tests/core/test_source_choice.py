@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, SinkState
 from airflow_provider_mssql_cdc.core.entry_values import AUTO, CDC, CT, ON_SCHEMA_CHANGE, SOURCES
 from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError
-from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, is_captured
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, Probe, is_captured
 from airflow_provider_mssql_cdc.core.feed_choice import has_begun
 from airflow_provider_mssql_cdc.core.initial import Initial
 from airflow_provider_mssql_cdc.core.lineage import TrackedSince, Witness
@@ -84,14 +84,31 @@ def test_another_tracking_is_told_by_the_version_at_which_it_began():
     def feed(begin):
         return dataclasses.replace(TRACKED, begin_version=begin)
 
-    assert tracked_anew(feed(Version(3)), sink(VERSION, 3)) is None
-    assert "it is tracked from version 5 on now, and was from 3 on" in tracked_anew(feed(Version(5)), sink(VERSION, 3))
+    probe = Probe(VERSION, {}, {TRACKED.object_id: VERSION})
+    assert tracked_anew(feed(Version(3)), sink(VERSION, 3), probe) is None
+    told = tracked_anew(feed(Version(5)), sink(VERSION, 3), probe)
+    assert "it is tracked from version 5 on now, and was from 3 on" in told
     # where one of the two was not seen, nothing is known
-    assert tracked_anew(feed(None), sink(VERSION, 3)) is None
-    assert tracked_anew(feed(Version(5)), sink(VERSION, None)) is None
-    assert tracked_anew(feed(Version(5)), SinkState(VERSION, VERSION)) is None
-    assert tracked_anew(CAPTURED, sink(LSN, 3)) is None
-    assert tracked_anew(feed(Version(5)), sink(LSN, 3)) is None
+    assert tracked_anew(feed(None), sink(VERSION, 3), probe) is None
+    assert tracked_anew(feed(Version(5)), sink(VERSION, None), probe) is None
+    assert tracked_anew(feed(Version(5)), SinkState(VERSION, VERSION), probe) is None
+    assert tracked_anew(CAPTURED, sink(LSN, 3), probe) is None
+    assert tracked_anew(feed(Version(5)), sink(LSN, 3), probe) is None
+    # in another side table from the same version on
+    aside = dataclasses.replace(feed(Version(3)), side_object_id=8)
+    was = dataclasses.replace(sink(VERSION, 3), witness=Witness(VERSION, DAY, tracking=TrackedSince(3, 7)))
+    assert "it is tracked in side table 8 now, and was in 7" in tracked_anew(aside, was, probe)
+
+
+@pytest.mark.parametrize("held", [True, False, None])
+@pytest.mark.parametrize("lowest", [VERSION, Version(VERSION.value - 1)])
+@pytest.mark.parametrize("emptied", [True, False])
+def test_a_truncate_after_which_tracking_begins_with_the_same_version_is_told_by_rows(held, lowest, emptied):
+    witness = Witness(VERSION, DAY, tracking=TrackedSince(3, held=held))
+    feed = dataclasses.replace(TRACKED, begin_version=Version(3))
+    probe = Probe(VERSION, {}, {feed.object_id: lowest}, emptied=frozenset({feed.name} if emptied else ()))
+    told = tracked_anew(feed, SinkState(VERSION, VERSION, witness), probe)
+    assert (told is not None) == (held is True and lowest == VERSION and emptied)
 
 
 def test_change_data_capture_is_refused_nothing():

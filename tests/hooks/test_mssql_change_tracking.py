@@ -244,6 +244,7 @@ def test_a_tracked_table_is_complete(shop: Source, hooks: Hooks) -> None:
     ((object_id, created),) = shop.sql("SELECT object_id, create_date FROM sys.tables WHERE name = N'orders'")
     ((collation,),) = shop.sql("SELECT collation_name FROM sys.databases WHERE name = DB_NAME()")
     ((nullable,),) = shop.sql("SELECT is_nullable FROM sys.columns WHERE name = N'twice' AND is_computed = 1")
+    side = f"SELECT object_id FROM sys.internal_tables WHERE internal_type = 209 AND parent_id = {object_id}"
     found = hook.tracked_table(ORDERS)
     assert found == TrackedTable(
         name="sales.orders",
@@ -264,6 +265,7 @@ def test_a_tracked_table_is_complete(shop: Source, hooks: Hooks) -> None:
         columns_updated=True,
         begin_version=Version(0),
         min_valid_version=Version(0),
+        side_object_id=shop.sql(side)[0][0],
     )
     odd = hook.tracked_table(ODD)
     assert (odd.primary_key, [column.name for column in odd.columns]) == (("k]%s",), ["k]%s", "v%d"])

@@ -200,3 +200,29 @@ def test_a_login_that_may_not_alter_the_database_is_told(source: Source) -> None
     assert failed.keys() == {A, B}
     assert isinstance(failed[A], CdcPermissionError)
     assert "ALTER DATABASE is needed: GRANT ALTER TO" in str(failed[A])
+
+
+def test_a_table_that_has_none_of_its_rows_left_is_named_unless_changes_tell_of_it(
+    shop: Source, hook: CountingHook
+) -> None:
+    """Where the version is the lowest valid one, which a TRUNCATE leaves as it is."""
+    source = TrackingSource(hook)
+    tables = found(source, hook)
+    shop.sql(f"INSERT INTO dbo.a VALUES (1, 1), (2, 2); INSERT INTO {ODD.quoted} VALUES (1, 1)")
+
+    def emptied(version: int) -> set[str]:
+        return {*source.probe({table.name: Version(version) for table in tables.values()}).emptied}
+
+    def track_again(table: TableName) -> None:
+        shop.sql(f"ALTER TABLE {table.quoted} DISABLE CHANGE_TRACKING")
+        shop.sql(f"ALTER TABLE {table.quoted} ENABLE CHANGE_TRACKING")
+
+    for table in (A, B, ODD):
+        track_again(table)
+    assert emptied(2) == {"dbo.b"}
+    assert emptied(1) == set()
+    shop.sql(f"TRUNCATE TABLE {ODD.quoted}")
+    assert emptied(2) == {"dbo.b", tables[ODD].name}
+    # changes tell of these
+    shop.sql(f"UPDATE dbo.a SET v = 5; INSERT INTO {ODD.quoted} VALUES (2, 2)")
+    assert emptied(2) == {"dbo.b"}

@@ -103,7 +103,7 @@ def test_a_sensor_waits_without_change_data_capture(
     loaded(small, monkeypatch, A, B)
     assert found(sensor(source=source), capsys) == (None, "")
     small.sql("TRUNCATE TABLE dbo.a")
-    assert found(sensor(source=source), capsys)[1] == "a: OTHER_LINEAGE"
+    assert found(sensor(source=source), capsys)[1] == "a: TRACKED_ANEW"
 
 
 def test_a_look_while_nothing_changes_is_one_statement(small: Source, monkeypatch: pytest.MonkeyPatch) -> None:

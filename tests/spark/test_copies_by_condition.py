@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes.fold import column
-from airflow_provider_mssql_cdc.spark.sources.cdc import copy
+from airflow_provider_mssql_cdc.spark.sources.cdc import table as cdc_table
 from tests.support.key_types import COLLATIONS, TYPES
 from tests.support.logins import SPARK_PASSWORD, SPARK_USER
 from tests.support.spark.asked import SHAPES, change, load, make, newest, rows, source, spoil_by
@@ -246,7 +246,7 @@ def test_what_was_asked_for_waits_for_the_capture_and_is_not_read_twice(orders, 
     spoil_by(orders, "mirror", "UPDATE {name} SET note = 'odd' WHERE id IN (20, 21)")
     orders.sql("DELETE FROM dbo.orders WHERE id = 22")
     spoil_by(orders, "mirror", "UPDATE {name} SET note = 'odd' WHERE id = 22")
-    asked, asked_for, plain, captured = AskedCopy("c1", where=ODD), [], Chunks.read_keys, copy.captured_position
+    asked, asked_for, plain, captured = AskedCopy("c1", where=ODD), [], Chunks.read_keys, cdc_table.captured_position
 
     def keys(self, found, **given):
         asked_for.append(sorted(row["id"] for row in found.collect()))
@@ -259,7 +259,7 @@ def test_what_was_asked_for_waits_for_the_capture_and_is_not_read_twice(orders, 
 
     monkeypatch.setattr(Chunks, "read_keys", keys)
     with monkeypatch.context() as patched:
-        patched.setattr(copy, "captured_position", late)
+        patched.setattr(cdc_table, "captured_position", late)
         waiting = load(orders, ("mirror",), asked=asked, at=positions(first), copy_seconds=60).tables[0]
     assert (waiting.ended_copy, "the capture is late" in waiting.copying.waits_for) == (None, True)
     assert "odd" in {row["note"] for row in orders.lake("dbo.orders")}, "nothing is shown before its end"

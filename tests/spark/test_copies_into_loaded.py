@@ -13,9 +13,9 @@ from airflow_provider_mssql_cdc.core.copy_wanted import COPY, PAUSE, STOP, Asked
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.copies import folder
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
+from airflow_provider_mssql_cdc.spark.copies.table_copy import TableCopy
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.sink import Sink
-from airflow_provider_mssql_cdc.spark.sources.cdc.copy import TableCopy
 from tests.support import histories
 from tests.support.spark.asked import SHAPES, change, load, make, name_of, newest, rows, source
 from tests.support.spark.loads import Loads, check, prepare, write

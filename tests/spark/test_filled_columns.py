@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyRequests
 from airflow_provider_mssql_cdc.core.entry_values import PROPOSE
 from airflow_provider_mssql_cdc.spark import filling
-from airflow_provider_mssql_cdc.spark.sources.cdc import chunk_reading
+from airflow_provider_mssql_cdc.spark.copies import chunk_reading
 from airflow_provider_mssql_cdc.spark.targets.iceberg_columns import AddedColumns
 from tests.support import harsh
 from tests.support.spark.kill_points import AFTER, BEFORE, POINTS, Point

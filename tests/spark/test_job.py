@@ -27,7 +27,8 @@ from airflow_provider_mssql_cdc.spark.job import describe, run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.parts import SparkParts
 from airflow_provider_mssql_cdc.spark.session import credentials, table_session, target_credentials
-from airflow_provider_mssql_cdc.spark.sources.cdc import capture, chunk_reading
+from airflow_provider_mssql_cdc.spark.sources.cdc import capture
+from airflow_provider_mssql_cdc.spark.sources.cdc import table as cdc_table
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_slices
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_progress, read_state
 from tests.support.harsh import harsh_sandbox
@@ -979,7 +980,7 @@ def test_a_first_load_whose_table_changes_meanwhile_stops(spark, origin, tmp_pat
         origin.scan()
         return found
 
-    monkeypatch.setattr(chunk_reading, "read_progress", progress)
+    monkeypatch.setattr(cdc_table, "read_progress", progress)
     monkeypatch.setattr(capture, "read_progress", progress)
     with pytest.raises(InstanceChangedError, match=said):
         source.copy(CopyOrder(str(tmp_path / "copy"), 3.0, CopyTime()))

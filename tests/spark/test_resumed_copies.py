@@ -24,12 +24,11 @@ from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators.copying import copies_of, known_copy
-from airflow_provider_mssql_cdc.spark.copies import folder
+from airflow_provider_mssql_cdc.spark.copies import chunk_reading, folder, room, table_copy
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.shapes.mirror import Mirror
-from airflow_provider_mssql_cdc.spark.sources.cdc import chunk_reading, copy, room
 from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
 from tests.support.spark.kill_points import AFTER, BEFORE, Point
 from tests.support.spark.stop import Stop
@@ -307,13 +306,13 @@ def lsns(orders):
 @pytest.mark.thorough
 def test_one_more_window_is_kept_where_chunks_take_long(orders, chunks, monkeypatch):
     monkeypatch.setattr(chunk_reading, "KEEP_SECONDS", 0.2)
-    kept, keep = [], copy.TableCopy._keep
+    kept, keep = [], table_copy.TableCopy._keep
 
     def changing(table, place, state, **given):
         change(orders, len(kept))
         kept.append(keep(table, place, table._source.state(), **given))
 
-    monkeypatch.setattr(copy.TableCopy, "_keep", changing)
+    monkeypatch.setattr(table_copy.TableCopy, "_keep", changing)
     done = load(orders)
     assert done.error is None
     assert len(kept) > 1, "while chunks are read, and at the end"
@@ -474,7 +473,7 @@ def test_a_shape_that_is_added_waits_for_its_copy_and_the_other_goes_on(orders, 
 
 
 def test_a_copy_whose_rows_are_all_read_waits_for_the_capture_of_a_later_run(orders, chunks, monkeypatch):
-    monkeypatch.setattr(copy, "CAPTURE_SECONDS", 0.01)
+    monkeypatch.setattr(table_copy, "CAPTURE_SECONDS", 0.01)
     capture = orders.sandbox.cdc(orders.database)
     capture.hold_back()
     orders.sql("UPDATE dbo.orders SET note = N'not captured' WHERE id = 3")
@@ -507,10 +506,10 @@ def test_of_two_runs_at_once_one_is_killed_once_its_window_is_kept(orders, chunk
     change(orders, 1)
     part = {"copy_seconds": 0, "connections": 1} if finishes == "a next one" else {}
     with ExitStack() as killed:
-        other = Stop(monkeypatch, Point(copy.TableCopy, "_keep", BEFORE))
+        other = Stop(monkeypatch, Point(table_copy.TableCopy, "_keep", BEFORE))
         with other.meanwhile(lambda: runs.append(load(orders, *shapes, **part))):
             change(orders, 2)
-            kept = Stop(monkeypatch, Point(copy.TableCopy, "_keep", AFTER), kills=True)
+            kept = Stop(monkeypatch, Point(table_copy.TableCopy, "_keep", AFTER), kills=True)
             killed.enter_context(kept.meanwhile(lambda: load(orders, *shapes)))
         if finishes == "a next one":
             ((_, found),) = copies(orders)
@@ -619,8 +618,8 @@ def test_a_server_that_lags_behind_the_low_gives_no_rows(orders, chunks, monkeyp
 STOPS = {
     "chunk read, no entry": Point(folder.CopyFolder, "add", BEFORE),
     "a chunk's entry written": Point(folder.CopyFolder, "add", AFTER),
-    "all chunks read, no window kept": Point(copy.TableCopy, "_keep", BEFORE),
-    "window kept": Point(copy.TableCopy, "_keep", AFTER),
+    "all chunks read, no window kept": Point(table_copy.TableCopy, "_keep", BEFORE),
+    "window kept": Point(table_copy.TableCopy, "_keep", AFTER),
     "about to begin": Point(folder.CopyFolder, "begin", BEFORE),
     "begun": Point(folder.CopyFolder, "begin", AFTER),
     "one sink committed": Point(TableLoad, "_settle", AFTER),

@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.spark import reading
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.copies.folder import folders
-from airflow_provider_mssql_cdc.spark.sources.cdc import copy
+from airflow_provider_mssql_cdc.spark.sources.cdc import table as cdc_table
 
 pytestmark = [pytest.mark.xdist_group("tests.spark.test_resumed_copies"), pytest.mark.timeout(600)]
 
@@ -139,7 +139,7 @@ def test_a_row_that_enters_the_selection_without_its_document_is_read_again(live
 
 @pytest.mark.thorough
 def test_a_capture_that_is_late_once_rows_were_read_again_is_waited_for_by_the_next_run(passed, monkeypatch):
-    reads, captured = Reads(monkeypatch, passed), copy.captured_position
+    reads, captured = Reads(monkeypatch, passed), cdc_table.captured_position
 
     def late(*args):
         if reads.asked:
@@ -147,7 +147,7 @@ def test_a_capture_that_is_late_once_rows_were_read_again_is_waited_for_by_the_n
         return captured(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(copy, "captured_position", late)
+        patched.setattr(cdc_table, "captured_position", late)
         waiting = load(passed, copy_seconds=60)
     assert "the capture is late" in waiting.copying.waits_for
     assert (waiting.counts.get("copied", 0), waiting.sinks) == (0, ())

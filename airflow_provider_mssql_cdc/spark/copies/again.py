@@ -43,8 +43,8 @@ class RowsAgain:
 
     @property
     def ends(self) -> list[ReadEnd]:
-        """The ends of the reads."""
-        return [entry.end for entry in self.entries]
+        """The ends of the reads, where the capture must pass them."""
+        return [entry.end for entry in self.entries if entry.end is not None]
 
     def asked(self) -> DataFrame:
         """The keys that were asked for, each once, with the position up to which the newest read has all changes."""
@@ -74,7 +74,7 @@ class RowsAgain:
         keys: DataFrame,
         low: Position,
         rows_of: Callable[[DataFrame], DataFrame],
-        progress: Callable[[], CaptureProgress],
+        progress: Callable[[], CaptureProgress | None],
     ) -> RowsAgain:
         """Read rows by their keys.
 
@@ -88,7 +88,7 @@ class RowsAgain:
         asked = write_rows(keys, f"{self.folder.rows_of(name)}-asked")
         started, begin = time.monotonic(), progress()
         rows = write_rows(rows_of(asked.rows()), self.folder.rows_of(name))
-        end = ReadEnd(begin, progress(), time.monotonic() - started)
+        end = ReadEnd.of(begin, progress(), time.monotonic() - started)
         entry = KeysRead(
             name,
             self.folder.inside(f"{name}-asked", asked.files),

@@ -102,4 +102,5 @@ def kept_window(
         dataclasses.asdict(staged.count(window)),
         staged.highest,
         witness,
+        staged.is_whole,
     )

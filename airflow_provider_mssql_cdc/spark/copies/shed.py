@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Collection, Sequence
+from itertools import combinations
 from typing import TypeVar
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
@@ -24,27 +25,34 @@ def dropped_since(table: TableSpec, begun: CopyBegun) -> tuple[ColumnFacts, ...]
     return begun.dropped_since(KeptSchema.of(table.schema), there)
 
 
-def selection_hash(table: TableSpec, begun: CopyBegun, gone: Sequence[ColumnFacts]) -> str | None:
-    """The hash of what is loaded of the rows: that with which the copy was begun, where only these columns are missing.
+def loaded_of(table: TableSpec, begun: CopyBegun, gone: Sequence[ColumnFacts]) -> tuple[ColumnFacts, ...] | None:
+    """Those of the columns that the source table has dropped which the copy was begun with; None where it was begun
+    with another selection.
 
     :param gone: what the source table has dropped since
     """
     now = table.selection
-    if not gone or not now.columns:
-        return now.hash
-    names = {*now.columns, *(column.name for column in gone)}
-    then = tuple(column.name for column in KeptSchema(begun.schema).columns if column.name in names)
-    before = dataclasses.replace(now, columns=then)
-    return begun.selection_hash if before.hash == begun.selection_hash else now.hash
+    if begun.selection_hash == now.hash:
+        # one of all columns had them all
+        return () if now.columns else tuple(gone)
+    then = KeptSchema(begun.schema).columns
+    held = now.columns or tuple(column.name for column in then if column not in gone)
+    for number in range(len(gone) + 1):
+        for some in combinations(gone, number):
+            names = {*held, *(column.name for column in some)}
+            columns = tuple(column.name for column in then if column.name in names)
+            if dataclasses.replace(now, columns=columns).hash == begun.selection_hash:
+                return some
+    return None
 
 
 def target_names(table: TableSpec, gone: Sequence[ColumnFacts]) -> tuple[str, ...]:
-    """What targets would have called the columns that the source table has dropped.
+    """What targets would have called columns that the source table has dropped.
 
     :param gone: these
     """
     schema = TableSchema(tuple(column_of(facts, number) for number, facts in enumerate(gone, 1)), ())
-    mappings = map_columns(table.name, schema, table.selection)
+    mappings = map_columns(table.name, schema, dataclasses.replace(table.selection, columns=()))
     return tuple(target.name for mapping in mappings for target in mapping.targets)
 
 

@@ -41,6 +41,7 @@ def _tracked(
         connections=connections,
         slice_rows=job.slice_rows,
         chunk_rows=job.copy_rows,
+        chunk_seconds=job.copy_chunk_seconds,
         isolation=job.isolation,
         salt=salt,
     )

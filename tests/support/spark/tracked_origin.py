@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow.models.connection import Connection
 
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import choose
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
@@ -153,11 +154,17 @@ class PlannedRuns:
     """Runs over tables of one database by Change Tracking, planned as the operator plans them.
 
     :param tables: of the schema ``lab``
+    :ivar options: of each job, such as ``copy_rows``
+    :ivar receipt: of the last job
+    :ivar warnings: of the last run
     """
 
     def __init__(self, tracked: TrackedOrigin, *tables: str, on_gap: str = "fail") -> None:
         self._tracked = tracked
         self._store = CheckpointStore(Variables())
+        self.options: dict[str, Any] = {}
+        self.receipt: Receipt | None = None
+        self.warnings: list[str] = []
         place = f"://lake/{tracked.origin.namespace}"
         self._request = Request(
             connection="lab",
@@ -167,8 +174,11 @@ class PlannedRuns:
             asked=True,
         )
 
-    def run(self) -> dict[str, list[str]]:
-        """Plan, run the job and move the checkpoints; the outcomes of the sinks, by table."""
+    def run(self, *, checkpoint: bool = True) -> dict[str, list[str]]:
+        """Plan, run the job and move the checkpoints; the outcomes of the sinks, by table.
+
+        :param checkpoint: False ends before these move, as a task does that is killed there
+        """
         tracked = self._tracked
         with MsSqlCdcHook(connection=tracked.connection) as hook:
             plan = plan_load(hook, self._store, self._request, None, sources_for(hook, {CT}))
@@ -176,19 +186,32 @@ class PlannedRuns:
         spec, receipt = None, None
         if plan.specs:
             assert plan.upto is not None
-            whole = tracked.origin.spec(upto=_NO_LSN, witness=None, recovery_fork=None)
-            spec = dataclasses.replace(whole, tables=tuple(plan.specs), upto=plan.upto)
-            receipt = run(tracked.origin.spark, _as_sent(spec))
+            whole = tracked.origin.spec(upto=_NO_LSN, witness=None, recovery_fork=None, **self.options)
+            spec = dataclasses.replace(whole, id=uuid.uuid4().hex[:12], tables=tuple(plan.specs), upto=plan.upto)
+            self.receipt = receipt = run(tracked.origin.spark, _as_sent(spec))
             assert [table.error for table in receipt.tables] == [None] * len(receipt.tables)
+        self.warnings = [text for each in plan.candidates.values() for text in each.warnings]
+        self.warnings += [text for table in (receipt.tables if receipt else ()) for text in table.warnings]
         outcome = Outcome(plan, spec, receipt)
-        checkpoints.save(self._store, outcome.checkpoints(datetime.datetime.now(datetime.UTC)), outcome)
+        if checkpoint:
+            checkpoints.save(self._store, outcome.checkpoints(datetime.datetime.now(datetime.UTC)), outcome)
         found = receipt.tables if receipt is not None else ()
         return {str(table.name): [sink.outcome for sink in table.sinks] for table in found}
 
     def position(self, table: str) -> Any:
         """Up to where a table is loaded, as its checkpoint says."""
-        tracked = self._tracked
-        name = TableName("lab", table)
-        stored = self._store.load(self._request.identity(tracked.origin.database, name, self._request.defaults))
+        stored = self.stored(table)
         assert stored is not None
         return stored.loaded["mirror"].position
+
+    def stored(self, table: str) -> Checkpoint | None:
+        """The checkpoint of a table."""
+        return self._store.load(self._identity(table))
+
+    def lose(self, table: str) -> None:
+        """Lose the checkpoint of a table."""
+        self._store.delete(self._identity(table))
+
+    def _identity(self, table: str) -> Identity:
+        name = TableName("lab", table)
+        return self._request.identity(self._tracked.origin.database, name, self._request.defaults)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 
@@ -11,27 +10,31 @@ from pyspark.sql import DataFrame
 from airflow_provider_mssql_cdc.core.chunks import KeyPart
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.conditions import Condition
-from airflow_provider_mssql_cdc.core.copy_wanted import AUTO
+from airflow_provider_mssql_cdc.core.copies import KeptWindow
+from airflow_provider_mssql_cdc.core.copy_wanted import AUTO, READ_COMMITTED
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, Window, merged
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
-from airflow_provider_mssql_cdc.spark.copies.folder import folders
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan, table_scan
+from airflow_provider_mssql_cdc.spark.copies.copied_table import CopiedTable
+from airflow_provider_mssql_cdc.spark.copies.copy import CopyOrder
+from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder
+from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
-from airflow_provider_mssql_cdc.spark.sources.cdc.copy import TableCopy
+from airflow_provider_mssql_cdc.spark.sources.cdc.capture import captured_position
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.low import copy_low
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_window
-from airflow_provider_mssql_cdc.spark.sources.cdc.state import check_altered, read_state
+from airflow_provider_mssql_cdc.spark.sources.cdc.scan import check_scan
+from airflow_provider_mssql_cdc.spark.sources.cdc.state import check_altered, check_columns, read_progress, read_state
 from airflow_provider_mssql_cdc.spark.staging import Staged, StagedOnce
 
-log = logging.getLogger(__name__)
 
-
-class CapturedTable:
+class CapturedTable(CopiedTable):
     """A table that is read from the change table of its capture instance.
 
     :param connections: JDBC connections that it may open at once
@@ -59,10 +62,10 @@ class CapturedTable:
     ) -> None:
         assert isinstance(table.feed, CaptureInstance)
         self.jdbc, self.table, self.connections = jdbc, table, connections
-        self.chunk_rows, self.chunk_seconds, self.isolation = chunk_rows, chunk_seconds, isolation
-        self.feed, self._mappings = table.feed, mappings
+        self.chunk_rows, self.chunk_seconds, self._isolation = chunk_rows, chunk_seconds, isolation
+        self.feed: CaptureInstance = table.feed
+        self._mappings = mappings
         self._slice_rows, self._salt, self._sees_fork = slice_rows, salt, sees_fork
-        self._copying: TableCopy | None = None
         self._altered_upto, self._is_begun = table.altered_at or table.altered_upto, False
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
@@ -148,30 +151,43 @@ class CapturedTable:
         """The same: an image says how the key was spelled before."""
         return staged
 
-    def copy(self, order: CopyOrder) -> Copy | Unfinished:
-        """Copy the rows, and wait until the capture has passed the end of that."""
-        self._copying = TableCopy(self, order)
-        return self._copying.run()
+    def scan(self) -> TableScan:
+        """How the table can be scanned, so that no row moves without a change that is captured."""
+        scan = table_scan(self.jdbc, self.table, snapshots=self._isolation != READ_COMMITTED)
+        check_scan(self.table.name, scan, self._isolation)
+        return scan
 
-    def read_again(self, keys: DataFrame) -> Copy | Unfinished:
-        """Read the rows of some keys into the copy, and wait until the capture has passed the end of that."""
-        assert self._copying is not None
-        return self._copying.read_again(keys)
+    def copy_low(self, state: SourceState, scan: TableScan, order: CopyOrder) -> Position:
+        """The position before what is read now, below commits that row versions may not show yet."""
+        by_versions, newest = scan.by_versions or scan.by_snapshots, self.low(state)
+        return copy_low(self.jdbc, self.feed, state.readable_from, newest, order, by_versions=by_versions)
 
-    def has_lost_copy(self) -> bool:
-        """Whether the copy's folder has gone; what this run has written there since goes, too."""
-        return self._copying is not None and self._copying.is_lost()
+    def progress(self) -> CaptureProgress:
+        """How far the capture is."""
+        return read_progress(self.jdbc)
 
-    def remove_copies(self, place: str) -> None:
-        """Remove the folders of the table's copies."""
-        for folder, _ in folders(self.jdbc.session, place):
-            log.info("%s: copy %s is removed", self.table.name, folder.id)
-            folder.remove()
+    def passed(self, ends: Sequence[CopyEnd], timeout: float) -> Position:
+        """Wait until the capture has passed some ends; its newest position then."""
+        return captured_position(self.jdbc, self.feed, ends, timeout)
 
-    def remove_copy(self) -> None:
-        """Remove the copy's folder."""
-        if self._copying is not None:
-            self._copying.remove()
+    def keep(self, window: Window, folder: str, *, connections: int | None = None) -> tuple[Window, StagedOnce]:
+        """Read the window, with all images."""
+        return window, self.read([window], folder, before_images=True, connections=connections)
+
+    def kept_events(
+        self,
+        folder: CopyFolder,
+        low: Position,
+        kept: Sequence[KeptWindow],
+        gone: Sequence[str],
+        copied: Callable[[], DataFrame],
+    ) -> Staged:
+        """The events of the windows, of which any part is a window, too."""
+        return KeptEvents(self.jdbc.session, folder, low, kept, gone)
+
+    def check_columns(self) -> None:
+        """Prove that the captured columns are still those that were planned."""
+        check_columns(self.jdbc, self.table)
 
 
 def _is_behind(altered: Position, sink: SinkSpec) -> bool:

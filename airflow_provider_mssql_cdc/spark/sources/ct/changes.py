@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Window as Frame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, ColumnMapping, map_column
@@ -17,7 +18,7 @@ from airflow_provider_mssql_cdc.core.table import quote
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
 from airflow_provider_mssql_cdc.spark.staging import Counts
 
 LEVEL_OF_SNAPSHOTS = 5
@@ -25,6 +26,7 @@ LEVEL_OF_SNAPSHOTS = 5
 
 _LEVEL, _MIN_VALID = (TEMPORARY + name for name in ("level", "min_valid"))
 _HERE, _LETTER, _AT = (TEMPORARY + name for name in ("here", "letter", "at"))
+_PART, _PLACE = (TEMPORARY + name for name in ("part", "place"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,9 @@ class ReadChanges:
     :param newest: of the versions of its rows; None where there are none
     :param level: isolation level that it ran by
     :param min_valid: the lowest valid version that it saw
-    :param gone: keys that a target spells otherwise than one of the changes, with the version of that; None where none
-        were looked for
+    :param gone: keys that a target has and the table does not, though no change names them, with a version of the
+        changes; None where none were looked for
+    :param is_whole: all rows that the table has are among them, so that a target has no others
     """
 
     rows: DataFrame
@@ -45,9 +48,10 @@ class ReadChanges:
     level: int | None
     min_valid: Version | None
     gone: DataFrame | None = None
+    is_whole: bool = False
 
     def events(self) -> DataFrame:
-        """One row for each key that changed, as it is spelled by now, and a delete of each other spelling."""
+        """One row for each key that changed, as it is spelled by now, and a delete of each that went without one."""
         if self.gone is None:
             return self.rows
         deletes = self.gone.withColumns({"_n": F.col("_version"), "_op": F.lit("D")})
@@ -63,11 +67,31 @@ class ReadChanges:
         :param key: of targets
         :param other: keys of the slices' rows that ``closing`` spells otherwise; None where none can be
         """
-        earlier = by_keys_of(self.rows.where(F.col("_version") <= upto.sort_key), closing.rows, key, "left_anti")
-        if other is not None:
-            earlier = by_keys_of(earlier, other, key, "left_anti")
-        rows = earlier.unionByName(closing.rows)
-        return replace(closing, rows=rows, counts=_counted(rows))
+        rows = replaced(self.rows.where(F.col("_version") <= upto.sort_key), closing.rows, key, other)
+        return replace(closing, rows=rows, counts=counted(rows))
+
+
+def replaced(earlier: DataFrame, later: DataFrame, key: Sequence[str], other: DataFrame | None) -> DataFrame:
+    """Rows of changes with later ones in the place of those that have the same keys.
+
+    :param key: of targets
+    :param other: keys of the earlier rows that the later ones spell otherwise; None where none can be
+    """
+    left = by_keys_of(earlier, later, key, "left_anti")
+    if other is not None:
+        left = by_keys_of(left, other, key, "left_anti")
+    return left.unionByName(later)
+
+
+def newest_of(parts: Sequence[DataFrame], key: Sequence[str]) -> DataFrame:
+    """The row of each key that the last of some parts has.
+
+    :param key: of targets, whose spelling does not change
+    """
+    numbered = [part.withColumn(_PART, F.lit(number)) for number, part in enumerate(parts)]
+    order = Frame.partitionBy(*map(column, key)).orderBy(F.col(_PART).desc())
+    rows = reduce(DataFrame.unionByName, numbered).withColumn(_PLACE, F.row_number().over(order))
+    return rows.where(F.col(_PLACE) == 1).drop(_PART, _PLACE)
 
 
 def read_changes(
@@ -154,7 +178,8 @@ def _counts(row: Row) -> Counts:
     return Counts(**{name: row[name] for name in _KINDS})
 
 
-def _counted(rows: DataFrame) -> Counts:
+def counted(rows: DataFrame) -> Counts:
+    """What rows of changes come to."""
     return _counts(rows.agg(*_counters()).collect()[0])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from airflow_provider_mssql_cdc.core import tracked_catalog
@@ -12,7 +13,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SchemaChangedError,
     SqlServerError,
 )
-from airflow_provider_mssql_cdc.core.lineage import TrackedSince, Witness
+from airflow_provider_mssql_cdc.core.lineage import CommitRow, TrackedSince, Witness
 from airflow_provider_mssql_cdc.core.position import Version
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
@@ -132,3 +133,26 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
             table=str(table.name),
             advice="Nothing was loaded. Run the task again.",
         )
+
+
+def read_commits(
+    jdbc: Jdbc, versions: Collection[int] = (), upto: Version | None = None
+) -> tuple[dict[int, CommitRow], int | None]:
+    """Rows of ``sys.dm_tran_commit_table``, by version, and the lowest version that it has; None where the login does
+    not see it (docs: VIEW DATABASE STATE).
+
+    :param versions: that are asked for
+    :param upto: the newest one at or below it is asked for, too
+    """
+    wanted = [f"commit_ts = {version}" for version in sorted(versions)]
+    if upto is not None:
+        newest = f"SELECT MAX(commit_ts) FROM sys.dm_tran_commit_table WHERE commit_ts <= {upto.value}"
+        wanted.append(f"commit_ts = ({newest})")
+    rows = jdbc.rows_if_allowed(
+        "SELECT l.low, c.commit_ts, c.xdes_id, c.commit_lbn"
+        " FROM (SELECT MIN(commit_ts) AS low FROM sys.dm_tran_commit_table) AS l"
+        f" LEFT JOIN sys.dm_tran_commit_table AS c ON {' OR '.join(wanted)}",
+        "low BIGINT, commit_ts BIGINT, xdes_id BIGINT, commit_lbn BIGINT",
+    )
+    found = [CommitRow(row["commit_ts"], row["xdes_id"], row["commit_lbn"]) for row in rows if row["commit_ts"]]
+    return {row.version: row for row in found}, rows[0]["low"] if rows else None

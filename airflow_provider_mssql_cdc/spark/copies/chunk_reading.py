@@ -14,8 +14,6 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
-from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
-from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_progress
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +27,7 @@ _LOOK_SECONDS = 5.0
 class ChunkReading:
     """Reads chunks of one table.
 
+    :param progress: looks how far the capture is, over one connection; None where changes can be read at once
     :param folder: for them
     :param connections: JDBC connections open at once
     :param rows: of the first chunks, at least
@@ -43,7 +42,7 @@ class ChunkReading:
 
     def __init__(
         self,
-        jdbc: Jdbc,
+        progress: Callable[[], CaptureProgress | None],
         table: TableName,
         folder: CopyFolder,
         chunks: Chunks,
@@ -57,7 +56,7 @@ class ChunkReading:
         capture_timeout: float,
         without: str = "",
     ) -> None:
-        self._jdbc, self._table, self._folder, self._chunks = jdbc, table, folder, chunks
+        self._progress, self._table, self._folder, self._chunks = progress, table, folder, chunks
         self._most, self._rows, self._seconds, self._expected = connections, rows, seconds, expected
         self._time, self._keep, self._timeout, self._without = run_time, keep, capture_timeout, without
         self.is_throttled = False
@@ -75,7 +74,7 @@ class ChunkReading:
         :param used: the chunks that are there
         :param until: the highest key
         """
-        started, begin = time.monotonic(), read_progress(self._jdbc)
+        started, begin = time.monotonic(), self._progress()
         self._kept_at = started
         self._done = (len(used), sum(chunk.rows for chunk in used))
         with ThreadPoolExecutor(self._most, thread_name_prefix="chunk") as pool:
@@ -104,7 +103,7 @@ class ChunkReading:
             if left == 0 and not (is_first and seconds <= 0):
                 return False
             # one chunk is read however late the capture is
-            if seconds <= 0 and pace.heeds_lag and not is_first and pace.is_late(self._progress()):
+            if seconds <= 0 and not is_first and self._is_late():
                 seconds = _LOOK_SECONDS
                 if late_since is None:
                     log.warning("%s: the capture is late, so that the copy waits for it", self._table)
@@ -118,9 +117,12 @@ class ChunkReading:
             self._until_fewer_than(self._most)
             time.sleep(min(seconds, _LOOK_SECONDS, left if left else _LOOK_SECONDS))
 
-    def _progress(self) -> CaptureProgress:
+    def _is_late(self) -> bool:
+        if not self._time.pace.heeds_lag:
+            return False
         with self._connections:
-            return read_progress(self._jdbc)
+            now = self._progress()
+        return now is not None and self._time.pace.is_late(now)
 
     def _until_fewer_than(self, most: int) -> None:
         """Wait for chunks, and keep one more window from time to time, over a connection of its own."""
@@ -148,13 +150,13 @@ class ChunkReading:
         most = self._time.pace.most_rows
         return self._rows if most is None else min(self._rows, most)
 
-    def _read_chunk(self, hole: Hole, begin: CaptureProgress, started: float, counted: int) -> ChunkRead:
+    def _read_chunk(self, hole: Hole, begin: CaptureProgress | None, started: float, counted: int) -> ChunkRead:
         name = self._folder.new_chunk()
         with self._connections:
             begun = time.monotonic()
             files = self._chunks.read(hole, self._folder.rows_of(name))
             seconds = time.monotonic() - begun
-            end = ReadEnd(begin, read_progress(self._jdbc), time.monotonic() - started)
+            end = ReadEnd.of(begin, self._progress(), time.monotonic() - started)
             rows = files.rows().count()
         self._time.pace.read(rows - counted)
         self._rows = next_size(self._rows, rows, seconds, self._seconds)

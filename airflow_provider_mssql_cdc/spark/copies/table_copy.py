@@ -1,7 +1,8 @@
-"""The copy of a captured table: begun or found, read in chunks beside the windows that are kept, and finished."""
+"""The copy of a table: begun or found, read in chunks beside the windows that are kept, and finished."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import logging
 import secrets
@@ -10,7 +11,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from airflow_provider_mssql_cdc.core.chunks import KeyPart, shown
+from airflow_provider_mssql_cdc.core.chunks import KeyPart
 from airflow_provider_mssql_cdc.core.copies import (
     ChunkRead,
     CommonRead,
@@ -22,28 +23,28 @@ from airflow_provider_mssql_cdc.core.copies import (
     why_void,
     witnesses_of,
 )
-from airflow_provider_mssql_cdc.core.copy_wanted import READ_COMMITTED, KnownCopy
-from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CommitConflictError, GapError
+from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CaptureLagError,
+    CommitConflictError,
+    GapError,
+)
 from airflow_provider_mssql_cdc.core.feed import FeedRef
-from airflow_provider_mssql_cdc.core.lineage import check_not_restored
+from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
-from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt
 from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
-from airflow_provider_mssql_cdc.spark.copies.chunks import cut_by, table_scan
+from airflow_provider_mssql_cdc.spark.copies.chunk_reading import ChunkReading
+from airflow_provider_mssql_cdc.spark.copies.chunks import cut_by
 from airflow_provider_mssql_cdc.spark.copies.common import look_for_common, told_of_common
+from airflow_provider_mssql_cdc.spark.copies.copied_source import CopiedSource
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
+from airflow_provider_mssql_cdc.spark.copies.copying import copying, hides_bounds
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
-from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents, kept_window
-from airflow_provider_mssql_cdc.spark.copies.shed import dropped_since, selection_hash, target_names, without
+from airflow_provider_mssql_cdc.spark.copies.kept import kept_window
+from airflow_provider_mssql_cdc.spark.copies.room import check_kept, check_room
+from airflow_provider_mssql_cdc.spark.copies.shed import dropped_since, loaded_of, target_names, without
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
-from airflow_provider_mssql_cdc.spark.sources.cdc.capture import captured_position
-from airflow_provider_mssql_cdc.spark.sources.cdc.chunk_reading import ChunkReading
-from airflow_provider_mssql_cdc.spark.sources.cdc.copied_source import CopiedSource
-from airflow_provider_mssql_cdc.spark.sources.cdc.low import copy_low
-from airflow_provider_mssql_cdc.spark.sources.cdc.room import check_kept, check_room
-from airflow_provider_mssql_cdc.spark.sources.cdc.scan import check_scan
-from airflow_provider_mssql_cdc.spark.sources.cdc.state import check_columns, read_progress
 
 log = logging.getLogger(__name__)
 
@@ -68,16 +69,17 @@ class TableCopy:
         self._used: list[ChunkRead] = []
         self._common: CommonRead | None = None
         self._gone: tuple[str, ...] = ()
+        self._newest: Witness | None = None
+        self._is_emptied = False
 
     def run(self) -> Copy | Unfinished:
-        """Copy what is missing, wait until the capture has passed the end of all reads, keep the events up to there.
+        """Copy what is missing, wait until the changes of meanwhile can be read, and keep them.
 
-        :raises CaptureLagError: if the capture does not come so far in time
+        :raises CaptureLagError: if that lasts too long
         :raises SchemaChangedError: if columns were changed meanwhile
         :raises GapError: if changes were purged before they were kept
         """
-        self._scan = table_scan(self._jdbc, self._table, snapshots=self._source.isolation != READ_COMMITTED)
-        check_scan(self._table.name, self._scan, self._source.isolation)
+        self._scan, self._is_emptied = self._source.scan(), False
         if (going_on := self._gone_on_with()) is None and self._order.known is not None:
             self._say_lost(self._order.known)
         folder, found = going_on or self._begun()
@@ -109,28 +111,32 @@ class TableCopy:
         return common
 
     def _finished(self, folder: CopyFolder) -> Copy | Unfinished:
-        """The copy, once the capture has passed the end of all reads."""
+        """The copy, once all that was committed before the end of its reads can be read."""
         used = self._used
-        ends = [end.judged for end in [*(chunk.end for chunk in used), *self._again.ends]]
+        ends = [end.judged for end in [*(chunk.end for chunk in used if chunk.end is not None), *self._again.ends]]
         try:
-            high = captured_position(self._jdbc, self._source.feed, ends, self._capture_timeout)
+            high = self._source.passed(ends, self._capture_timeout)
         except CaptureLagError as error:
             if self._time.left is None:
                 raise
             return self._unfinished(used, error.message)
-        self._keep(folder, self._source.state(), at_least=high)
+        self._keep(folder, self._source.state(), at_least=high, closes=high is None)
+        if self._is_emptied and any(chunk.rows for chunk in used):
+            self._void(folder, "its rows have gone, and no change tells of it: the table was truncated")
+            return self.run()
         # events up to the end would lack values
-        check_columns(self._jdbc, self._table)
+        self._source.check_columns()
         again, rows = self._again if self._again.entries else None, sum(chunk.rows for chunk in used)
         copied = self._copied(folder)
+        read: list[ChunkRead | KeysRead] = [*used, *self._again.entries]
         return Copy(
             id=folder.id,
             files=copied,
             low=self._begin.low,
             high=self._reached,
             rows_copied=rows if again is None else again.in_place(copied.rows()).count(),
-            events=KeptEvents(self._session, folder, self._begin.low, self._kept, self._gone),
-            witnesses=tuple(witnesses_of(self._begin, self._kept, [*used, *self._again.entries])),
+            events=self._source.kept_events(folder, self._begin.low, self._kept, self._gone, copied.rows),
+            witnesses=tuple(filter(None, [*witnesses_of(self._begin, self._kept, read), self._newest])),
             warnings=tuple(self._warnings),
             conditions=self._conditions,
             again=again,
@@ -147,11 +153,11 @@ class TableCopy:
         """
         folder, most = self._folder, self._source.connections
         assert folder is not None
-        low = max(self._low(self._source.state()), self._begin.low)
+        low = max(self._source.copy_low(self._source.state(), self._scan, self._order), self._begin.low)
         chunks = self._source.chunks(self._parts(self._begin), low, self._scan, self._conditions)
         copied = self._again.in_place(self._copied(folder).rows())
         rows = partial(chunks.read_keys, copied=copied, connections=most)
-        self._again = self._again.read(keys, low, rows, partial(read_progress, self._jdbc))
+        self._again = self._again.read(keys, low, rows, self._source.progress)
         return self._finished(folder)
 
     def _example(self, folder: CopyFolder) -> Parquet | None:
@@ -169,29 +175,12 @@ class TableCopy:
         return timeout if left is None else min(timeout, max(left, CAPTURE_SECONDS))
 
     def _unfinished(self, used: list[ChunkRead], waits_for: str | None = None) -> Unfinished:
-        rows, selection = sum(chunk.rows for chunk in used), self._table.selection
         # bounds may be keys of rows that the filter leaves out
-        by = self._begin.by or self._begin.key
-        is_hidden = bool(selection.conditions) or any(c in selection.masks or not selection.holds(c) for c in by)
-        parts = [] if is_hidden else self._parts(self._begin)
-        newest = next((chunk.last for chunk in reversed(used) if chunk.last is not None), None)
-        ends = [chunk.end.end for chunk in used] + [end.end for end in self._again.ends]
-        seen = [end.max_lsn for end in ends if end.max_lsn is not None]
-        receipt = CopyingReceipt(
-            id=self._begin.id,
-            shapes=(),
-            low=self._begin.low,
-            position=self._reached,
-            chunks=len(used),
-            rows=rows,
-            waits_for=waits_for,
-            waits_after=max(seen, default=None) if waits_for or self._is_throttled else None,
-            paused=self._is_paused,
-            expected=self._begin.rows,
-            begun_at=self._begin.at,
-            last=shown(parts, newest) if parts else None,
-            highest=shown(parts, self._begin.highest) if parts else None,
-        )
+        parts = [] if hides_bounds(self._begin, self._table.selection) else self._parts(self._begin)
+        ends = [*(chunk.end for chunk in used if chunk.end is not None), *self._again.ends]
+        waits = bool(waits_for) or self._is_throttled
+        receipt = copying(self._begin, self._reached, used, ends, parts, waits=waits)
+        receipt = dataclasses.replace(receipt, waits_for=waits_for, paused=self._is_paused)
         return Unfinished(receipt, tuple(self._warnings))
 
     def is_lost(self) -> bool:
@@ -218,11 +207,12 @@ class TableCopy:
             written = found.begun, found.kept, read
             state, feed = self._source.state(witnesses_of(*written)), self._source.feed
             gone = dropped_since(self._table, found.begun)
+            loaded = loaded_of(self._table, found.begun, gone) if gone else None
             why = why_void(
                 *written,
                 feed=feed,
                 schema_hash=self._table.schema.hash,
-                selection_hash=selection_hash(self._table, found.begun, gone),
+                selection_hash=self._table.selection.hash if loaded is None else found.begun.selection_hash,
                 protection=self._table.protection,
                 key=self._table.schema.key,
                 gone=gone,
@@ -235,18 +225,23 @@ class TableCopy:
             if self._order.above is not None and found.begun.low < self._order.above:
                 why = why or f"it was begun at {found.begun.low}, and a sink has all up to {self._order.above}"
             if why is None and going_on is None:
-                self._gone = target_names(self._table, gone)
+                self._gone = target_names(self._table, loaded or ())
                 going_on = folder, without(found, self._gone)
                 text = "%s: copy %s goes on%s: %d chunks and the events up to %s are there"
-                less = f" without {', '.join(self._gone)}, which the table has dropped" * bool(gone)
+                less = f" without {', '.join(self._gone)}, which the table has dropped" * bool(loaded)
                 reached = reached_by(found.begun, found.kept)
                 log.info(text, self._table.name, folder.id, less, len(found.chunks), reached)
                 continue
-            if why is not None:
-                self._warn(f"the copy of {self._table.name} ({folder.id}) begins again: {why}")
-                self._voided.add(folder.id)
-            folder.remove()
+            if why is None:
+                folder.remove()
+            else:
+                self._void(folder, why)
         return going_on
+
+    def _void(self, folder: CopyFolder, why: str) -> None:
+        self._warn(f"the copy of {self._table.name} ({folder.id}) begins again: {why}")
+        self._voided.add(folder.id)
+        folder.remove()
 
     def _say_lost(self, known: KnownCopy) -> None:
         """Say that the copy which the checkpoint knows is not here. It may never be: so this run copies to the end."""
@@ -265,7 +260,7 @@ class TableCopy:
     def _begun(self) -> tuple[CopyFolder, Found]:
         """Begin a copy; of two that were begun at once, the one with the smaller id."""
         state = self._source.state()
-        low = self._low(state)
+        low = self._source.copy_low(state, self._scan, self._order)
         parts, counted = self._scan.parts, self._scan.rows
         whole = self._table.selection.columns == () and not self._table.selection.conditions
         check_room(self._jdbc, self._table.name, self._place, counted, is_whole=whole)
@@ -307,17 +302,6 @@ class TableCopy:
             )
         return going_on
 
-    def _low(self, state: SourceState) -> Position:
-        """The position before what is read now."""
-        return copy_low(
-            self._jdbc,
-            self._source.feed,
-            state.readable_from,
-            self._source.low(state),
-            self._order,
-            by_versions=self._scan.by_versions or self._scan.by_snapshots,
-        )
-
     @property
     def _by(self) -> tuple[str, ...]:
         """The columns that copies are cut by; empty for the key's."""
@@ -339,7 +323,7 @@ class TableCopy:
         if self._is_paused:
             return used, not holes
         reading = ChunkReading(
-            self._jdbc,
+            self._source.progress,
             self._table.name,
             folder,
             self._chunks,
@@ -362,12 +346,15 @@ class TableCopy:
         state: SourceState,
         at_least: Position | None = None,
         connections: int | None = None,
+        *,
+        closes: bool = False,
     ) -> None:
         """Keep the events behind the newest kept window.
 
         :param state: of the source now: up to its newest position
         :param at_least: up to here all are wanted
         :param connections: by default all that there are
+        :param closes: it is read though no position is newer: a read may have seen what is committed since
         """
         upto = state.newest
         if upto is None or (at_least is not None and upto < at_least):
@@ -376,13 +363,14 @@ class TableCopy:
                 table=str(self._table.name),
                 advice="A readable secondary may lag behind: run the task again.",
             )
-        if upto <= self._reached:
+        if upto <= self._reached and not closes:
             return
-        window, name = Window(self._reached, upto), folder.new_window()
-        staged = self._source.read([window], folder.rows_of(name), before_images=True, connections=connections)
-        witness = next((witness for witness in state.lineage.witnesses() if witness.lsn == upto), None)
-        now = self._source.state([witness] if witness else [])
-        check_not_restored(self._table.name, [witness] if witness else [], now.lineage)
+        name = folder.new_window()
+        asked = Window(self._reached, max(upto, self._reached))
+        window, staged = self._source.keep(asked, folder.rows_of(name), connections=connections)
+        seen = [witness for witness in state.lineage.witnesses() if witness.lsn == upto]
+        now = self._source.state(seen)
+        check_not_restored(self._table.name, seen, now.lineage)
         # cleanup raises the mark before it deletes
         if is_gap(window.after, now.readable_from):
             raise GapError(
@@ -390,10 +378,15 @@ class TableCopy:
                 window.after,
                 now.readable_from,
                 advice="They were made while the table was copied, which took longer than changes are kept, and no run "
-                "has kept them in time: raise the retention (sys.sp_cdc_change_job @job_type = N'cleanup'), or run the "
-                "task more often. The next run begins the copy again.",
+                f"has kept them in time: raise the retention ({self._table.feed.KEPT_LONGER_BY}), or run the task more "
+                "often. The next run begins the copy again.",
             )
-        entry = kept_window(folder, name, window, staged, witness)
+        known = [*seen, *now.lineage.witnesses()]
+        self._newest = next((witness for witness in reversed(known) if witness.lsn == window.upto), None)
+        if window.is_empty:
+            self._is_emptied = staged.is_whole
+            return
+        entry = kept_window(folder, name, window, staged, self._newest)
         folder.add(entry)
         self._kept.append(entry)
         files = [path for each in self._kept for path in folder.files_of(each)]

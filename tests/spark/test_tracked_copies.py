@@ -48,7 +48,9 @@ def right(found: TrackedOrigin) -> None:
     assert found.mirror(NAME, COLUMNS) == found.source(NAME, COLUMNS)
 
 
-@pytest.mark.parametrize("snapshots", [True, False], ids=["exact", "converging"])
+@pytest.mark.parametrize(
+    "snapshots", [True, pytest.param(False, marks=pytest.mark.thorough)], ids=["exact", "converging"]
+)
 def test_the_mirror_is_the_source_at_its_version_after_runs_that_are_killed(origin, monkeypatch, snapshots):
     found = tracked(origin, snapshots=snapshots)
     rng = random.Random(harsh.SEED)
@@ -148,7 +150,9 @@ def test_a_table_that_is_tracked_anew_is_copied_though_its_checkpoint_is_lost(or
         assert runs.run() == {}
 
 
-@pytest.mark.parametrize("snapshots", [True, False], ids=["exact", "converging"])
+@pytest.mark.parametrize(
+    "snapshots", [True, pytest.param(False, marks=pytest.mark.thorough)], ids=["exact", "converging"]
+)
 def test_a_truncate_of_which_nothing_tells_takes_the_rows(origin, snapshots):
     """Tracking begins with the version that the target is loaded up to, and does so again."""
     found = tracked(origin, snapshots=snapshots)

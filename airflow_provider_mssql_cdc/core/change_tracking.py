@@ -150,7 +150,8 @@ class TrackedTable(Feed):
     @property
     def since(self) -> TrackedSince:
         """What tells this tracking from another one."""
-        return TrackedSince(self.begin_version.value if self.begin_version else None, self.side_object_id)
+        begin = self.begin_version.value if self.begin_version is not None else None
+        return TrackedSince(begin, self.side_object_id)
 
     @property
     def schema(self) -> TableSchema:

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, FeedRef
-from airflow_provider_mssql_cdc.core.filling import copied_in
+from airflow_provider_mssql_cdc.core.filling import FILLING, copied_in, known_of_its_kind
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
@@ -300,8 +300,12 @@ def test_sinks_of_different_columns_do_not_share_a_copy():
     spec = dataclasses.replace(table, copies="", copy=None)
     found = [copied_in(spec, table, suffix) for suffix in ("", ".12345678")]
     assert [(each.copies, each.copy) for each in found] == [("t", under_way), ("t.12345678", None)]
-    fills = dataclasses.replace(table, copy=dataclasses.replace(under_way, fills=True))
-    assert copied_in(spec, fills, "").copy is None
+    # one that fills columns is not one of whole rows
+    fills = dataclasses.replace(under_way, fills=True)
+    for suffix, mine, other in (("", under_way, fills), (FILLING, fills, under_way)):
+        asked = dataclasses.replace(table, copies=f"t{suffix}")
+        assert known_of_its_kind(dataclasses.replace(asked, copy=mine)) == mine
+        assert known_of_its_kind(dataclasses.replace(asked, copy=other)) is None
     assert copied_in(spec, dataclasses.replace(table, copies=""), ".1").copies == ""
 
 

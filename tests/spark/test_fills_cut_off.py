@@ -1,4 +1,4 @@
-"""A fill of a new column over several runs, which a kill or another primary key meets."""
+"""A fill of a new column over several runs: what meets it, and what it may look at."""
 
 from __future__ import annotations
 
@@ -40,6 +40,39 @@ def is_shown(loads: Loads) -> bool:
     return "note" in loads.origin.lake(NAME)[0]
 
 
+def add_note(things: Origin, loads: Loads) -> None:
+    """Add a column, with values of which no instance tells; jobs read chunks of three rows from then on."""
+    loads.options = A_CHUNK
+    things.sql("ALTER TABLE lab.things ADD note varchar(20)")
+    things.sql("UPDATE lab.things SET note = CONCAT('n', id)")
+    second_instance(things)
+    things.wait_captured()
+
+
+def begin_fill(things: Origin, loads: Loads) -> None:
+    """Load until the fill is under way."""
+    while (receipt := loads.load()[1]) is None or receipt.tables[0].copying is None:
+        assert not is_shown(loads)
+        things.sql("UPDATE lab.things SET a = a + 1 WHERE id = 2")
+        things.wait_captured()
+
+
+def check_all(things: Origin, loads: Loads, key: str, untold: int | None = None) -> None:
+    """Compare all targets with the source.
+
+    :param key: by which a history's rows are told apart
+    :param untold: id of a row that is gone, and of which no event tells
+    """
+    columns = ("id", "code", "a", "note")
+    expected = in_order(source(things, *columns), *columns)
+    assert in_order(things.lake(NAME), *columns) == expected
+    opened = [row for row in loads.versions("things") if row["_to_lsn"] is None]
+    assert in_order(opened, *columns) == expected
+    last = {row[key]: row for row in things_history(loads)}.values()
+    there = (row for row in last if row["_op"] != "D" and row["id"] != untold)
+    assert in_order(there, *columns) == expected
+
+
 def look_again(loads: Loads) -> None:
     """Plan a run more, which removes what nobody needs any more."""
     checkpoints.store_given_up(loads.store, loads.look())
@@ -52,11 +85,7 @@ def copies_left(things: Origin) -> list[str]:
 def test_a_kill_between_the_fills_commit_and_the_checkpoint_does_not_fill_again(things):
     loads = loads_of(things, SHAPES)
     loads.load_all()
-    loads.options = A_CHUNK
-    things.sql("ALTER TABLE lab.things ADD note varchar(20)")
-    things.sql("UPDATE lab.things SET note = CONCAT('n', id)")
-    second_instance(things)
-    things.wait_captured()
+    add_note(things, loads)
     runs = 0
     while not is_shown(loads):
         # each run is killed before it writes the checkpoint, and done again
@@ -91,15 +120,9 @@ def test_a_kill_between_the_fills_commit_and_the_checkpoint_does_not_fill_again(
 def test_another_primary_key_meets_a_fill(things):
     loads = evolving_loads(things, SHAPES)
     loads.load_all()
-    loads.options = A_CHUNK
-    things.sql("DELETE FROM lab.things WHERE id = 1; ALTER TABLE lab.things ADD note varchar(20)")
-    things.sql("UPDATE lab.things SET note = CONCAT('n', id)")
-    second_instance(things)
-    things.wait_captured()
-    while (receipt := loads.load()[1]) is None or receipt.tables[0].copying is None:
-        assert not is_shown(loads)
-        things.sql("UPDATE lab.things SET a = a + 1 WHERE id = 2")
-        things.wait_captured()
+    things.sql("DELETE FROM lab.things WHERE id = 1")
+    add_note(things, loads)
+    begin_fill(things, loads)
 
     things.sql("EXEC sys.sp_cdc_disable_table N'lab', N'things', N'things_2'")
     another_primary_key(things, "code")
@@ -112,13 +135,7 @@ def test_another_primary_key_meets_a_fill(things):
         things.wait_captured()
         loads.load()
 
-    columns = ("id", "code", "a", "note")
-    expected = in_order(source(things, *columns), *columns)
-    assert in_order(loads.origin.lake(NAME), *columns) == expected
-    opened = [row for row in loads.versions("things") if row["_to_lsn"] is None]
-    assert in_order(opened, *columns) == expected
-    last = {row["code"]: row for row in things_history(loads)}.values()
-    assert in_order((row for row in last if row["_op"] != "D"), *columns) == expected
+    check_all(things, loads, "code")
     assert unfilled(loads) == set()
     look_again(loads)
     assert copies_left(things) == []
@@ -129,15 +146,8 @@ def test_a_gap_meets_a_fill(things):
     loads = evolving_loads(things, SHAPES)
     loads.say(on_gap="copy")
     loads.load_all()
-    loads.options = A_CHUNK
-    things.sql("ALTER TABLE lab.things ADD note varchar(20)")
-    things.sql("UPDATE lab.things SET note = CONCAT('n', id)")
-    second_instance(things)
-    things.wait_captured()
-    while (receipt := loads.load()[1]) is None or receipt.tables[0].copying is None:
-        assert not is_shown(loads)
-        things.sql("UPDATE lab.things SET a = a + 1 WHERE id = 2")
-        things.wait_captured()
+    add_note(things, loads)
+    begin_fill(things, loads)
     # what no run has read or kept is gone
     things.sql("UPDATE lab.things SET a = 30, note = 'lost' WHERE id = 3; DELETE FROM lab.things WHERE id = 4")
     things.wait_captured()
@@ -154,12 +164,7 @@ def test_a_gap_meets_a_fill(things):
         things.wait_captured()
         loads.load()
     # that row 4 has gone no event tells, so a history has its last image
-    columns = ("id", "code", "a", "note")
-    expected = in_order(source(things, *columns), *columns)
-    opened = [row for row in loads.versions("things") if row["_to_lsn"] is None]
-    assert in_order(things.lake(NAME), *columns) == in_order(opened, *columns) == expected
-    last = {row["id"]: row for row in things_history(loads)}.values()
-    assert in_order((row for row in last if row["id"] != 4), *columns) == expected
+    check_all(things, loads, "id", untold=4)
     look_again(loads)
     assert copies_left(things) == []
 

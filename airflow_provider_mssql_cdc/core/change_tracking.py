@@ -121,23 +121,26 @@ class TrackedTable(Feed):
     :param begin_version: the current version when it was last truncated, or tracking began
     :param min_valid_version: the lowest version from which all changes are there; None where the login may not know
     :param side_object_id: of its side table; None where the login does not see it
+    :param snapshots: whether the database lets a statement read one moment (ALLOW_SNAPSHOT_ISOLATION)
     """
 
     columns_updated: bool = False
     begin_version: Version | None = None
     min_valid_version: Version | None = None
     side_object_id: int | None = None
+    snapshots: bool = False
 
     KIND: ClassVar[str] = "tracked_table"
     WORD: ClassVar[str] = "tracked table"
     POSITION: ClassVar[type[Position]] = Version
     CAN: ClassVar[Abilities] = Abilities(
-        shapes=("mirror",),
+        shapes=("mirror", "history", "scd2"),
         exact_cut=False,
         every_change=False,
         before_images=False,
         replay=False,
         limits=False,
+        exact_reads=False,
         captured=False,
     )
     KEPT_LONGER_BY: ClassVar[str] = "ALTER DATABASE CURRENT SET CHANGE_TRACKING (CHANGE_RETENTION = 14 DAYS)"
@@ -146,6 +149,27 @@ class TrackedTable(Feed):
     def readable_from(self) -> Version | None:
         """The lowest valid version."""
         return self.min_valid_version
+
+    @property
+    def lacks_exact_reads(self) -> str | None:
+        """That the database does not allow SNAPSHOT."""
+        if self.snapshots:
+            return None
+        return (
+            "the database does not allow SNAPSHOT, so that rows may be newer than their version: ALTER DATABASE "
+            "CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON"
+        )
+
+    @property
+    def lacks_masks(self) -> str | None:
+        """That the columns of updates are not tracked."""
+        if self.columns_updated:
+            return None
+        table = self.source.quoted
+        return (
+            f"they are not tracked. ALTER TABLE {table} DISABLE CHANGE_TRACKING, then ENABLE CHANGE_TRACKING WITH "
+            "(TRACK_COLUMNS_UPDATED = ON), is a gap of the table"
+        )
 
     @property
     def since(self) -> TrackedSince:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from airflow_provider_mssql_cdc.core.changes import ALL_OLD, DEFAULT, HistoryOptions
+from airflow_provider_mssql_cdc.core.changes import ALL_OLD, DEFAULT, NET, NET_MASK, HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Tagged
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.lineage import Lineage, LogHistory, Witness
@@ -26,6 +26,8 @@ class Abilities:
     :param before_images: it has the values before an update, and the times of commits
     :param replay: a window can be read again, and has the same rows
     :param limits: a window can be ended after so many transactions or rows
+    :param exact_reads: what is read is as of the position that it proves; otherwise only where the database lets a
+        statement read one moment
     :param captured: a capture brings its changes, some time after their commits and of some columns; otherwise they are
         there with the commit, and each row is read whole from the table
     """
@@ -36,6 +38,7 @@ class Abilities:
     before_images: bool = True
     replay: bool = True
     limits: bool = True
+    exact_reads: bool = True
     captured: bool = True
 
     def serves(self, shape: str) -> bool:
@@ -92,6 +95,16 @@ class Feed:
         """The position behind which all changes can be read; None while that is not known."""
         raise NotImplementedError
 
+    @property
+    def lacks_exact_reads(self) -> str | None:
+        """Why what is read is not as of one position, and what mends that; None where it is."""
+        return None
+
+    @property
+    def lacks_masks(self) -> str | None:
+        """Why no change tells which columns were updated, and what mends that; None where they do."""
+        return None
+
     def __str__(self) -> str:
         return f"{self.WORD} {self.name}"
 
@@ -136,7 +149,13 @@ def _refusal(
     what = f"a {shape.name} of {history.changes!r} changes" if shape.takes_history else shape.name
     needs_all = shape.needs_every_change or (shape.takes_history and not history.is_net)
     if needs_all and not can.every_change:
-        return f"{what} needs every change, and a {word} has net changes only"
+        instead = f': write changes="{NET}"' if shape.takes_history else ""
+        return f"{what} needs every change, and a {word} has net changes only{instead}"
+    if isinstance(feed, Feed):
+        if shape.needs_exact and (lacking := feed.lacks_exact_reads):
+            return f"{shape.name} needs exact reads: {lacking}"
+        if shape.takes_history and history.changes == NET_MASK and (lacking := feed.lacks_masks):
+            return f"{what} needs the columns of updates: {lacking}"
     if can.before_images:
         return None
     if shape.takes_history and history.changes == ALL_OLD:

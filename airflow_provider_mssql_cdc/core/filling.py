@@ -282,12 +282,15 @@ def known_of_its_kind(table: TableSpec) -> KnownCopy | None:
 
 
 def filling(table: TableSpec, columns: Collection[str]) -> TableSpec:
-    """The key, and columns that sinks lack: what is copied to fill these."""
+    """The key, and columns that sinks lack: what is copied to fill these; with all others, where sinks that are loaded
+    in these take the changes up to the copy's end from it.
+    """
     wanted = {*table.schema.key, *columns}
     held = tuple(column.name for column in table.schema.loaded if column.name in wanted)
+    selection = dataclasses.replace(table.selection, columns=held)
     return dataclasses.replace(
         table,
-        selection=dataclasses.replace(table.selection, columns=held),
+        selection=selection if table.feed.CAN.exact_cut else table.selection,
         sinks=(),
         copies=table.copies and table.copies + FILLING,
         protection=None,

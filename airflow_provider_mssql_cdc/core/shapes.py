@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
-from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.position import Position, Version
 
 MIRROR = "mirror"
 HISTORY = "history"
@@ -44,6 +44,8 @@ def event_columns(position: type[Position]) -> dict[str, str]:
         "_commit_ts_utc": "TIMESTAMP",
         "_changed": "ARRAY<STRING>",
         "_unknown": "ARRAY<STRING>",
+        # the rows of changes that have a version are those of the table at that time
+        **({"_read_at": "TIMESTAMP_NTZ"} if position is Version else {}),
     }
 
 
@@ -98,6 +100,7 @@ class Shape:
     :param takes_history: whether ``changes``, ``history_form`` and ``operations`` say what it holds
     :param begins_with_rows: whether it begins with the copied rows of the table, which are no events
     :param takes_initial: whether it may begin with changes alone, from some position on
+    :param needs_exact: whether its rows must be those of the position that they are loaded up to
     :param needs_every_change: whether what the changes of a window come to for each key is too little for it
     """
 
@@ -115,6 +118,7 @@ class Shape:
     takes_history: bool = False
     begins_with_rows: bool = True
     takes_initial: bool = False
+    needs_exact: bool = False
     needs_every_change: bool = False
 
     def takes_copy(self, *, wide: bool = False, has_key: bool = True) -> bool:
@@ -153,8 +157,16 @@ SHAPES: dict[str, Shape] = {
             only_adds=True,
             takes_history=True,
             takes_initial=True,
+            needs_exact=True,
         ),
-        Shape(SCD2, f"{_ROWS}.scd2:Versions", version_columns, suffix="_scd2", needs_enforced_key=True),
+        Shape(
+            SCD2,
+            f"{_ROWS}.scd2:Versions",
+            version_columns,
+            suffix="_scd2",
+            needs_enforced_key=True,
+            needs_exact=True,
+        ),
         Shape(
             TRANSACTIONS,
             f"{_ROWS}.transactions:Transactions",

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
-from airflow_provider_mssql_cdc.core.entry_values import AUTO, CT, EVOLVE, PROPOSE
+from airflow_provider_mssql_cdc.core.copy_wanted import AUTO as AUTO_ISOLATION
+from airflow_provider_mssql_cdc.core.copy_wanted import READ_COMMITTED
+from airflow_provider_mssql_cdc.core.entry_values import AUTO, CT, PROPOSE
 from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe, refused_options, refused_shapes
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
@@ -89,8 +91,6 @@ def refused_for(
         return found
     if options.on_schema_change == PROPOSE:
         found.append(f"on_schema_change={PROPOSE!r} proposes capture instances, and a {feed.WORD} has all columns")
-    if options.on_schema_change == EVOLVE:
-        found.append(f"on_schema_change={EVOLVE!r} is not built yet for a {feed.WORD}")
     if isinstance(feed, Feed) and options.key:
         names = [column.name for column in feed.columns]
         if {column_meant(column, names) for column in options.key} != {*feed.primary_key}:
@@ -107,16 +107,24 @@ def refused_for(
     return found
 
 
-def check_served(options: Iterable[tuple[str, TableOptions]], *, replay: bool, limits: bool) -> None:
+def check_served(
+    options: Iterable[tuple[str, TableOptions]], *, replay: bool, limits: bool, isolation: str = AUTO_ISOLATION
+) -> None:
     """Refuse what tables that are to be read by Change Tracking cannot be loaded as.
 
     :param options: with the table, for people
     :param replay: as for ``refused_for``
+    :param isolation: by which tables are read, one of ``ISOLATIONS``
     :raises ParameterError: naming the first table, with all reasons
     """
     for table, each in options:
         if each.source != CT:
             continue
         shapes = refused_shapes(TrackedTable, each.shapes, history=each.history, deletes=each.deletes)
+        exact = [shape for shape in each.shapes if SHAPES[shape].needs_exact and shape not in shapes]
+        if isolation == READ_COMMITTED and exact:
+            shapes[exact[0]] = f"isolation={isolation!r} reads rows that are newer than their version, and " + (
+                f"{' and '.join(exact)} need{'s' if len(exact) == 1 else ''} exact reads"
+            )
         if why := [*refused_for(TrackedTable, each, replay=replay, limits=limits), *shapes.values()]:
             raise ParameterError(f"source={CT!r} of {table}: {'; '.join(why)}")

@@ -52,7 +52,7 @@ def database_of(row: Row) -> DatabaseTracking:
 def versions_of(rows: Iterable[Row], wanted: Sequence[TableName]) -> dict[TableName, TrackedVersions]:
     """Read the rows of ``statements.versions``; tables without a row are unknown."""
     found = {name: TrackedVersions(name, Standing.UNKNOWN) for name in wanted}
-    for ordinal, object_id, _, _, _, tracked, _, begin, min_valid, side, made in rows:
+    for ordinal, object_id, _, _, _, tracked, _, begin, min_valid, side, made, _ in rows:
         name = wanted[ordinal]
         if tracked is None:
             found[name] = TrackedVersions(name, Standing.UNTRACKED, object_id)
@@ -74,7 +74,7 @@ def tables_of(rows: Iterable[Row], column_rows: Iterable[Row]) -> list[TrackedTa
     """Put the rows of ``statements.versions``, of tracked tables, and of ``statements.COLUMNS`` together."""
     described = schemas_of(column_rows)
     result = []
-    for _, object_id, schema, table, created, _, columns_updated, begin, min_valid, side, _ in rows:
+    for _, object_id, schema, table, created, _, columns_updated, begin, min_valid, side, _, snapshots in rows:
         if object_id not in described:  # it went meanwhile
             continue
         columns, key = described[object_id]
@@ -92,6 +92,7 @@ def tables_of(rows: Iterable[Row], column_rows: Iterable[Row]) -> list[TrackedTa
                 begin_version=version(begin),
                 min_valid_version=version(min_valid),
                 side_object_id=side,
+                snapshots=snapshots == statements.SNAPSHOT_ISOLATION_ON,
             )
         )
     return result

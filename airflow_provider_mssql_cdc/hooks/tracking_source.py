@@ -97,10 +97,13 @@ class TrackingSource:
                 self.unreadable[table.name] = _denied(table, survey.status.user)
         return {table.source: (table,) for table in found}
 
-    def enable(self, tables: Iterable[TableName], retention: datetime.timedelta) -> dict[TableName, MsSqlCdcError]:
+    def enable(
+        self, tables: Iterable[TableName], retention: datetime.timedelta, with_columns: Collection[TableName] = ()
+    ) -> dict[TableName, MsSqlCdcError]:
         """Track changes of tables, and of the database where it does not; why that failed, by table.
 
         :param retention: for how long the database keeps changes, where it is switched on
+        :param with_columns: tables of which it is to be tracked which columns an update names
         """
         failed: dict[TableName, MsSqlCdcError] = {}
         try:
@@ -111,7 +114,7 @@ class TrackingSource:
         for table in tables:
             log.info("enabling Change Tracking for %s", table)
             try:
-                self.hook.enable_table(table)
+                self.hook.enable_table(table, columns_updated=table in with_columns)
             except MsSqlCdcError as error:
                 if isinstance(error, KeyRequiredError):
                     error.advice = 'Give the table one, or read it by change data capture (source="cdc").'

@@ -38,7 +38,8 @@ CURRENT_VERSION = f"SELECT CHANGE_TRACKING_CURRENT_VERSION(), {_UPDATEABILITY}"
 _VERSIONS = f"""
 {CURRENT_VERSION};
 SELECT w.ordinal, t.object_id, s.name, t.name, t.create_date, ct.object_id, ct.is_track_columns_updated_on,
-  ct.begin_version, CHANGE_TRACKING_MIN_VALID_VERSION(t.object_id), it.object_id, it.create_date
+  ct.begin_version, CHANGE_TRACKING_MIN_VALID_VERSION(t.object_id), it.object_id, it.create_date,
+  (SELECT snapshot_isolation_state FROM sys.databases WHERE name = DB_NAME())
 FROM (VALUES {{tables}}) AS w (ordinal, schema_name, table_name)
 JOIN sys.schemas AS s ON s.name COLLATE DATABASE_DEFAULT = w.schema_name
 JOIN sys.tables AS t ON t.schema_id = s.schema_id AND t.name COLLATE DATABASE_DEFAULT = w.table_name

@@ -69,7 +69,7 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param salt_conn_id: Airflow connection whose password is the salt of hashes
     :param allow_masked: load masks in place of values, and the rows that a security policy shows, where the login reads
         no more; without it such a table fails
-    :param source: by what a table is read: ``cdc`` (change data capture), ``ct`` (Change Tracking, into a mirror), or
+    :param source: by what a table is read: ``cdc`` (change data capture), ``ct`` (Change Tracking: net changes), or
         ``auto`` (by change data capture where it has that, else by Change Tracking). It keeps to the one by which it
         was loaded
     :param on_disabled: what to do with a matched table that its source does not capture or track: ``fail``, ``skip`` or
@@ -361,7 +361,9 @@ class MsSqlCdcLoadOperator(LoadRun):
         shapes: set[str] = set()
         options_of = [(entry.text, entry.options(defaults)) for entry in entries]
         limits = self.max_transactions is not None or self.max_rows is not None
-        check_served(options_of or [("all tables", defaults)], replay=self.replay, limits=limits)
+        check_served(
+            options_of or [("all tables", defaults)], replay=self.replay, limits=limits, isolation=self.isolation
+        )
         for text, options in options_of:
             shapes.update(options.shapes)
             if self.replay and options.shapes != (HISTORY,):

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from airflow_provider_mssql_cdc.core.changes import NET_MASK
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, SourceTable, Survey
 from airflow_provider_mssql_cdc.core.entry_values import AUTO, CDC, CT
@@ -17,6 +18,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     ParameterError,
 )
 from airflow_provider_mssql_cdc.core.feed import Feed
+from airflow_provider_mssql_cdc.core.shapes import HISTORY
 from airflow_provider_mssql_cdc.core.source_choice import feeds_to_read, refused_for
 from airflow_provider_mssql_cdc.core.table import TableName, literal, quote
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -95,8 +97,17 @@ def enable(
             failures[name] = error
     for source in sources if tracked else ():
         if isinstance(source, TrackingSource):
-            failures |= source.enable(tracked, request.ct_retention)
+            masked = [name for name in tracked if _shows_masks(request, survey, name)]
+            failures |= source.enable(tracked, request.ct_retention, masked)
     return failures if captured or tracked else None
+
+
+def _shows_masks(request: Request, survey: Survey, table: TableName) -> bool:
+    """Whether a history of the table says which columns its updates named."""
+    with suppress(ParameterError):
+        options = request.deciding(table, survey.matches.by[table])
+        return HISTORY in options.shapes and options.history.changes == NET_MASK
+    return False
 
 
 def settled(

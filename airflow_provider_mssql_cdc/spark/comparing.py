@@ -143,7 +143,11 @@ class Comparing:
                 table=str(self._table.name),
                 advice="Ask for a copy of all rows: without a condition.",
             )
-        unfinished = self._reading.take_copy(time, None, conditions) if self._reading.copy is None else None
+        unfinished = None
+        if self._reading.copy is None:
+            loaded = [self._notes.done[shape].read_through for shape in shapes if shape in self._notes.done]
+            beside = min(loaded, default=None)
+            unfinished = self._reading.take_copy(time, None, conditions, beside=beside)
         copy = self._reading.copy
         found = unfinished or copy
         for text in found.warnings if found is not None else ():

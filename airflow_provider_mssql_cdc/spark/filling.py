@@ -248,7 +248,8 @@ class PartedLoad:
         try:
             with self._notes.timed("copy"):
                 leaves_out = tuple(sorted(columns)) if self._may_leave_out(left) else ()
-                unfinished = reading.take_copy(time, None, leaves_out=leaves_out)
+                beside = min(self.notes.done[shape].read_through for shape in left)
+                unfinished = reading.take_copy(time, None, leaves_out=leaves_out, beside=beside)
             copy = reading.copy
             found = unfinished or copy
             for text in found.warnings if found is not None else ():
@@ -375,7 +376,9 @@ def _filled(
     there = filling.at_end(copied, copy.rows().limit(0))
     target_rows = with_nulls(sink.target.rows(state), added)
     common = copy.common.rows() if copy.common is not None else None
-    write = sink.rows.filled(target_rows, there, copied.events, names, copy.window, common)
+    known = reading.witness(at)
+    known_at = known.time if known is not None else None
+    write = sink.rows.filled(target_rows, there, copied.events, names, copy.window, common, known_at)
     after: Marker = marker
     if marker.position < at:
         after = sink.marker(Window(marker.position, at), reading, state, SinkSteps(window=copy.window), layout)

@@ -194,6 +194,9 @@ class TableLoad:
         :param shapes: that this run has loaded
         """
         left = [each for each in self._rows if each.sink.shape in shapes]
+        if not self._table.feed.CAN.exact_cut:
+            # a window that is read now ends where the source is now
+            self._reading.take_events(copy)
         self._load_up_to(copy, left)
         done, failed = self.notes.done, self.notes.failed
         return [s for s in shapes if s in done and s not in failed and done[s].read_through == copy.high]

@@ -109,6 +109,7 @@ class Reading:
         above: Position | None,
         conditions: tuple[Condition, ...] = (),
         leaves_out: tuple[str, ...] = (),
+        beside: Position | None = None,
     ) -> Unfinished | None:
         """Copy the table's rows, or go on with a copy. At its end windows are taken from its events.
 
@@ -116,6 +117,7 @@ class Reading:
         :param above: a copy that was begun below this is not gone on with
         :param conditions: that the rows are to fulfil
         :param leaves_out: columns: rows that have in them what nearly all rows have need not be copied
+        :param beside: up to where sinks are loaded, which want the changes up to the copy's end; the lowest
         :return: how far it is; None where it is at its end
         :raises CaptureLagError: if the changes of meanwhile cannot be read in time
         :raises GapError: if some of them were purged
@@ -128,7 +130,17 @@ class Reading:
         if asked is not None and asked.wanted == PAUSE:
             paused = "" if asked.of_loaded else asked.id
         known = known_of_its_kind(self._table)
-        order = CopyOrder(place, self._job.capture_timeout, time, above, known, paused, conditions, leaves_out)
+        order = CopyOrder(
+            place,
+            self._job.capture_timeout,
+            time,
+            above=above,
+            beside=beside,
+            known=known,
+            paused=paused,
+            conditions=conditions,
+            leaves_out=leaves_out,
+        )
         copy = self._source.copy(order)
         if isinstance(copy, Unfinished):
             return copy
@@ -163,6 +175,14 @@ class Reading:
         self.check_not_restored(state.lineage)
         self.copy, self.low, self._before_images = copy, copy.low, True
         self.staged = None if copy.window.is_empty else copy.events
+        if not copy.window.is_empty:
+            self.windows.append(copy.window)
+            self._all_staged.append(([copy.window], copy.events))
+
+    def take_events(self, copy: Copy) -> None:
+        """Take windows from the events of a copy that another one has read."""
+        self._saw(copy.witnesses)
+        self.staged, self._before_images = None if copy.window.is_empty else copy.events, True
         if not copy.window.is_empty:
             self.windows.append(copy.window)
             self._all_staged.append(([copy.window], copy.events))

@@ -150,6 +150,7 @@ class Sink:
 
         :raises MsSqlCdcError: if something was
         """
+        self.rows.check_exact(reading.witness(reading.reached(window)))
         try:
             reading.check_whole(window)
         except GapError as error:
@@ -163,7 +164,7 @@ class Sink:
         self.rows.unfilled = self.columns.unfilled(state)
         if todo.goes_on:
             assert todo.window is not None
-            staged = reading.respelled(window, lambda: self.target.rows(state))
+            staged = reading.respelled(window, lambda: self.rows.now(self.target.rows(state)))
             gaps = self._gaps(state, window, todo, reading)
             target_rows = self.target.rows_of(state, lambda: self.rows.looked_up(window, staged))
             target_rows = with_nulls(target_rows, added)

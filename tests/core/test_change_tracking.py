@@ -1,5 +1,6 @@
 """What is said of Change Tracking, and by which rules: without a server."""
 
+import dataclasses
 import datetime
 
 import pytest
@@ -15,6 +16,7 @@ from airflow_provider_mssql_cdc.core.change_tracking import (
     TrackedVersions,
     context_clause,
 )
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import _plain, _typed
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.feed import Feed, refused_options, refused_shapes
@@ -176,11 +178,17 @@ def test_a_tracked_table_is_a_feed():
 
 
 def test_what_a_tracked_table_cannot_do():
-    assert list(refused_shapes(TrackedTable, ["mirror", "history", "scd2", "transactions"])) == [
-        "history",
-        "scd2",
-        "transactions",
-    ]
+    shapes, net = ["mirror", "history", "scd2", "transactions"], HistoryOptions("net")
+    assert list(refused_shapes(TrackedTable, shapes)) == ["history", "transactions"]
+    assert list(refused_shapes(TrackedTable, shapes, history=net)) == ["transactions"]
+    table = dataclasses.replace(TABLE, snapshots=True, columns_updated=False)
+    assert list(refused_shapes(table, shapes, history=net)) == ["transactions"]
+    refused = refused_shapes(dataclasses.replace(table, snapshots=False), shapes, history=net)
+    assert list(refused) == ["history", "scd2", "transactions"]
+    assert "SET ALLOW_SNAPSHOT_ISOLATION ON" in refused["scd2"]
+    masks = {"history": HistoryOptions("net_mask")}
+    assert "TRACK_COLUMNS_UPDATED = ON" in refused_shapes(table, ["history"], **masks)["history"]
+    assert refused_shapes(dataclasses.replace(table, columns_updated=True), ["history"], **masks) == {}
     refused = refused_options(TrackedTable, replay=True, limits=True)
     assert [reason.partition(" ")[0] for reason in refused] == ["replay=True", "max_transactions"]
     assert all("tracked table" in reason for reason in refused)

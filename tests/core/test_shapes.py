@@ -52,4 +52,6 @@ def test_the_system_columns_come_from_shape_and_kind_of_positions(position, kind
     # those of LSNs are the columns of tables that are there
     for name, shape in SHAPES.items():
         expected = [(column.format(kind=kind), t.format(type=type_)) for column, t in COLUMNS[name].items()]
+        if name == "history" and position is Version:
+            expected.append(("_read_at", "TIMESTAMP_NTZ"))
         assert list(shape.system_columns(position).items()) == expected

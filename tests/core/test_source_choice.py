@@ -7,7 +7,9 @@ import itertools
 import pytest
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, SinkState
+from airflow_provider_mssql_cdc.core.copy_wanted import READ_COMMITTED as READ
 from airflow_provider_mssql_cdc.core.entry_values import AUTO, CDC, CT, ON_SCHEMA_CHANGE, SOURCES
 from airflow_provider_mssql_cdc.core.exceptions import FeedError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, Probe, is_captured
@@ -127,7 +129,7 @@ def test_change_data_capture_is_refused_nothing():
         ({"initial": Initial.parse("latest"), "shapes": ("history",)}, {}, ["initial='latest' needs"]),
         ({}, {"limits": True}, ["max_transactions and max_rows"]),
         ({"on_schema_change": "propose"}, {"replay": True}, ["replay=True", "on_schema_change='propose'"]),
-        ({"on_schema_change": "evolve"}, {}, ["on_schema_change='evolve' is not built yet"]),
+        ({"on_schema_change": "evolve"}, {}, []),
         ({"on_schema_change": "fail"}, {}, []),
     ],
 )
@@ -156,12 +158,20 @@ def test_a_key_that_may_be_spelled_otherwise_is_not_hidden(type_, mask, is_refus
 
 
 def test_only_tables_that_name_change_tracking_are_refused_early():
-    wrong = dataclasses.replace(OPTIONS, shapes=("scd2",), deletes="soft")
+    wrong = dataclasses.replace(OPTIONS, shapes=("transactions",), deletes="soft")
     for source in (CDC, AUTO):
         check_served([("t", dataclasses.replace(wrong, source=source))], replay=False, limits=True)
     check_served([("t", dataclasses.replace(OPTIONS, source=CT))], replay=False, limits=False)
     with pytest.raises(ParameterError, match=r"source='ct' of u: max_transactions .*; a tracked table does not serve"):
         check_served([("t", OPTIONS), ("u", dataclasses.replace(wrong, source=CT))], replay=False, limits=True)
+    every = dataclasses.replace(OPTIONS, shapes=("mirror", "history"), source=CT)
+    with pytest.raises(ParameterError, match=r"a history of 'all_old' changes needs every .*: write changes=\"net\"$"):
+        check_served([("t", every)], replay=False, limits=False)
+    net = dataclasses.replace(every, shapes=("mirror", "scd2", "history"), history=HistoryOptions("net"))
+    check_served([("t", net)], replay=False, limits=False, isolation="snapshot")
+    with pytest.raises(ParameterError, match=r"isolation='read_committed' .*, and scd2 and history need exact reads$"):
+        check_served([("t", net)], replay=False, limits=False, isolation=READ)
+    check_served([("t", dataclasses.replace(net, shapes=("mirror",)))], replay=False, limits=False, isolation=READ)
 
 
 def test_what_a_capture_brings_begins_behind_its_start_and_all_else_at_once():

@@ -266,6 +266,7 @@ def test_a_tracked_table_is_complete(shop: Source, hooks: Hooks) -> None:
         begin_version=Version(0),
         min_valid_version=Version(0),
         side_object_id=shop.sql(side)[0][0],
+        snapshots=True,
     )
     odd = hook.tracked_table(ODD)
     assert (odd.primary_key, [column.name for column in odd.columns]) == (("k]%s",), ["k]%s", "v%d"])

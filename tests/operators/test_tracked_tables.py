@@ -13,6 +13,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.position import Cut, Version
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
@@ -231,6 +232,7 @@ def test_a_table_that_is_not_tracked_fails_is_left_out_or_is_enabled(small: Grou
 
 def test_enabling_switches_the_database_on_with_the_retention_or_says_which_right_lacks(source: Source) -> None:
     group = Group(source)
+    source.sql("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
     source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)")
     login = f"r_{source.name}"
     source.sql(f"CREATE LOGIN [{login}] WITH PASSWORD = N'{PASSWORD}'")
@@ -240,6 +242,13 @@ def test_enabling_switches_the_database_on_with_the_retention_or_says_which_righ
     assert "ALTER DATABASE is needed: GRANT ALTER TO" in str(plan.failures[A])
     plan, _ = planned(group, **given)
     assert [spec.name for spec in plan.specs] == [A]
+    masks = "SELECT is_track_columns_updated_on FROM sys.change_tracking_tables"
+    assert source.sql(masks) == [(False,)]
+    source.sql("CREATE TABLE dbo.b (id int NOT NULL PRIMARY KEY)")
+    entry = {"table": "dbo.b", "shapes": ["history"]}
+    plan, _ = planned(group, entry, history=HistoryOptions("net_mask"), **given)
+    assert ([spec.name for spec in plan.specs], plan.candidates[B].failed) == ([B], {})
+    assert sorted(source.sql(masks)) == [(False,), (True,)]
     (kept,) = source.sql(
         "SELECT c.retention_period, c.retention_period_units_desc FROM sys.change_tracking_databases AS c"
         " WHERE c.database_id = DB_ID()"
@@ -385,7 +394,6 @@ def test_a_run_by_change_data_capture_asks_nothing_of_change_tracking(group: Gro
     [
         ({"max_rows": 5}, "max_transactions and max_rows end a window early, and a tracked table is read to where"),
         ({"on_schema_change": "propose"}, "proposes capture instances, and a tracked table has all columns"),
-        ({"on_schema_change": "evolve"}, "is not built yet for a tracked table"),
         ({"key": ("v",)}, "key names other columns than the primary key"),
     ],
 )
@@ -396,11 +404,34 @@ def test_what_change_tracking_cannot_do_is_refused_when_the_table_is_resolved(
     assert why in str(plan.failures[A])
 
 
-def test_shapes_that_change_tracking_does_not_serve_are_refused_alone(group: Group) -> None:
-    plan, _ = planned(group, {"table": "dbo.a", "shapes": ["mirror", "history"]}, source="auto")
+ALL_SHAPES = ["mirror", "history", "scd2"]
+
+
+@pytest.mark.parametrize(
+    ("history", "snapshots", "served"),
+    [
+        (HistoryOptions("net"), "ON", ALL_SHAPES),
+        (HistoryOptions("net"), "OFF", ["mirror"]),
+        (HistoryOptions("net_mask"), "ON", ["mirror", "scd2"]),
+        (HistoryOptions(), "ON", ["mirror", "scd2"]),
+    ],
+)
+def test_shapes_that_change_tracking_does_not_serve_are_refused_alone(
+    group: Group, history: HistoryOptions, snapshots: str, served: list[str]
+) -> None:
+    group.source.sql(f"ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION {snapshots}")
+    plan, _ = planned(group, {"table": "dbo.a", "shapes": ALL_SHAPES}, source="auto", history=history)
     (spec,) = plan.specs
-    assert [sink.shape for sink in spec.sinks] == ["mirror"]
-    assert "a tracked table does not serve history, but mirror" in str(plan.candidates[A].failed["history"])
+    assert [sink.shape for sink in spec.sinks] == served
+    failed = {shape: str(error) for shape, error in plan.candidates[A].failed.items()}
+    assert [*failed] == [shape for shape in ALL_SHAPES if shape not in served]
+    why = (
+        "needs exact reads: the database does not allow SNAPSHOT"
+        if snapshots == "OFF"
+        else "'net_mask' changes needs the"
+    )
+    why = "'all_old' changes needs every change" if not history.is_net else why
+    assert all(why in text for text in failed.values())
 
 
 def load(**given: Any) -> MsSqlCdcLoadOperator:
@@ -414,15 +445,21 @@ def load(**given: Any) -> MsSqlCdcLoadOperator:
         ({"max_rows": 1}, "max_transactions and max_rows"),
         ({"shapes": ["history"], "replay": True}, "replay=True needs the rows of a past window"),
         ({"shapes": ["history"], "initial": "latest"}, "initial='latest' needs the changes of before"),
-        ({"shapes": ["history"], "changes": "all"}, "a tracked table does not serve history"),
-        ({"shapes": ["history"], "history_form": "wide"}, "a tracked table does not serve history"),
-        ({"shapes": ["history"], "operations": ["delete"]}, "a tracked table does not serve history"),
-        ({"shapes": ["scd2"]}, "does not serve scd2"),
+        ({"shapes": ["history"]}, "a history of 'all_old' changes needs every change, .* write changes=.net."),
+        ({"shapes": ["history"], "changes": "all"}, "a history of 'all' changes needs every change"),
+        ({"shapes": ["history"], "history_form": "wide"}, "a history of 'all_old' changes needs every change"),
+        (
+            {"shapes": ["scd2"], "isolation": "read_committed"},
+            "isolation='read_committed' reads rows .* scd2 needs exact",
+        ),
         ({"shapes": ["transactions"]}, "does not serve transactions"),
         ({"deletes": "soft"}, "needs the times of deletes"),
         ({"on_schema_change": "propose"}, "on_schema_change='propose'"),
-        ({"source": "cdc", "tables": ["dbo.a", {"table": "dbo.b", "source": "ct", "shapes": ["scd2"]}]}, "of dbo.b"),
-        ({"tables": "{{ params.tables }}", "shapes": ["scd2"]}, "of all tables"),
+        (
+            {"source": "cdc", "tables": ["dbo.a", {"table": "dbo.b", "source": "ct", "shapes": ["transactions"]}]},
+            "of dbo.b",
+        ),
+        ({"tables": "{{ params.tables }}", "shapes": ["transactions"]}, "of all tables"),
         ({"source": "log"}, "source='log': expected one of cdc, ct, auto"),
         ({"ct_retention": 0}, "expected whole minutes"),
     ],
@@ -438,6 +475,7 @@ def test_what_it_can_do_is_taken() -> None:
     assert [each.options(request.defaults).source for each in request.entries] == ["ct", "cdc"]
     assert request.ct_retention == datetime.timedelta(days=1)
     load(source="auto", shapes=["history"], max_rows=5)
+    load(shapes=["mirror", "history", "scd2"], changes="net_mask", operations=["delete"], on_schema_change="evolve")
 
 
 @pytest.mark.parametrize(

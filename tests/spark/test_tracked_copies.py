@@ -70,7 +70,7 @@ def test_the_mirror_is_the_source_at_its_version_after_runs_that_are_killed(orig
         mirror, reached = found.mirror(NAME, COLUMNS), runs.position("things")
     assert number > 1
     if snapshots:
-        assert mirror == writers.states[max(version for version in writers.states if version <= reached)]
+        assert mirror == writers.state(reached)
     runs.run()
     right(found)
     assert folders(found) == []

@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.shapes.base import Beginning
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
@@ -198,6 +198,22 @@ def test_filled_versions_of_before_another_key_may_be_alike(spark, alike):
     ]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
     assert (write.old, write.of_target) == (OldRows.ALL if alike else OldRows.OF_KEY, True)
+
+
+def test_versions_that_begin_where_they_are_mended_are_replaced(spark):
+    """Nothing need have happened since a first load: its versions begin where a copy ends."""
+    session, at = table_session(spark), model.lsn(9)
+    begun, earlier = (str(at), None, None, None, []), (EARLIER, None, None, None, [])
+    held = [(1, 1, None, "d", None, *begun), (1, 2, None, "d", None, *begun), (1, 3, None, "d", None, *earlier)]
+    there = [(1, 1, "n", "d", None), (1, 3, "n", "d", None), (1, 4, "n", "d", None)]
+    old = local(session, held, VERSIONS)
+    found = Differences(copied(session, there), old, old.where("id = 2"), None)
+
+    write = versions_of().mended(found, old, at, time_of(9))
+
+    rows = [tuple(row[name] for name in ("id", "name", "_from_lsn", "_to_lsn")) for row in write.rows.collect()]
+    put = [(id, "n", str(at), None) for id in (1, 3, 4)]
+    assert sorted(rows, key=repr) == sorted([*put, (2, None, str(at), str(at)), (3, None, EARLIER, str(at))], key=repr)
 
 
 def test_a_history_is_compared_by_the_rows_since_another_key(spark):

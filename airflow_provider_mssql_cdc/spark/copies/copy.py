@@ -24,6 +24,8 @@ class CopyOrder:
     :param place: folder for its rows; of a source that can go on with a copy it may hold one that was begun
     :param capture_timeout: seconds to wait for the capture, where the run's time for copies has no end
     :param above: a copy that was begun below this is not gone on with
+    :param beside: sinks that are loaded from here on want the changes up to the end: a copy that begins now is to
+        begin there, where windows of the source end only where it is now; None where no sink does
     :param known: the copy that the checkpoint knows
     :param paused: the copy of which changes are kept, and no rows are read; '' for any; None for none
     :param conditions: that the rows fulfil; a copy of all rows is gone on with, too
@@ -35,6 +37,7 @@ class CopyOrder:
     capture_timeout: float
     time: CopyTime
     above: Position | None = None
+    beside: Position | None = None
     known: KnownCopy | None = None
     paused: str | None = None
     conditions: tuple[Condition, ...] = ()

@@ -12,15 +12,17 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn, map_columns
-from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, KeyRequiredError, TargetError
+from airflow_provider_mssql_cdc.core.lineage import CONVERGING, Witness
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import SHAPES, Shape
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.selecting import fulfils_in_target
+from airflow_provider_mssql_cdc.spark.shapes.copied_rows import CopiedRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
-from airflow_provider_mssql_cdc.spark.shapes.table import CopiedRows, TableRows
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Write
 
@@ -142,6 +144,20 @@ class SinkRows(ABC):
                 f"{self.sink.shape} needs a key, and the table has none.", table=str(self.table.spec.name)
             )
 
+    def check_exact(self, witness: Witness | None) -> None:
+        """Refuse rows that may be newer than the position which they are to be loaded up to.
+
+        :param witness: of the position
+        :raises ConnectionSettingError: if the shape needs others
+        """
+        tracking = witness.tracking if witness is not None else None
+        if self.facts.needs_exact and tracking is not None and tracking.reads == CONVERGING:
+            raise ConnectionSettingError(
+                f"{self.sink.shape} needs exact reads, and the rows were not read under SNAPSHOT.",
+                table=str(self.table.spec.name),
+                advice='ALTER DATABASE .. SET ALLOW_SNAPSHOT_ISOLATION ON, and leave isolation at "auto".',
+            )
+
     @abstractmethod
     def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """What begins the sink: the copied rows, with the events from the copy's low on in their place.
@@ -259,6 +275,7 @@ class SinkRows(ABC):
         names: Sequence[str],
         window: Window,
         common: DataFrame | None = None,
+        known_at: datetime.datetime | None = None,
     ) -> Write:
         """What fills columns of a comparable sink.
 
@@ -268,6 +285,7 @@ class SinkRows(ABC):
         :param names: of the columns
         :param window: from the copy's low to its end
         :param common: one row with the values of all rows that ``there`` does not have; None where it has all
+        :param known_at: time of the window's end by the server's clock
         """
         raise NotImplementedError
 

@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fills import any_value, values_of, with_values
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, key_changed, no_names, tran_id, unknown
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, no_names, tran_id, unknown
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
 from airflow_provider_mssql_cdc.spark.shapes.wide import identified, images, records, wide_columns
@@ -88,12 +88,9 @@ class History(SinkRows):
             parts.append(self.rows(*begun.missed, None).select(*names))
         if copy is not None and self.takes_copy:
             copied = self.table.copied(copy, staged, window)
-            at_low = [copied.stay]
-            if copied.was is not None:
-                at_low.append(copied.was)
-            elif copied.events is not None:
-                at_low = [by_keys_of(copy.rows(), self.events_held(copied.events), self.table.key, "left_anti")]
-            parts += [self.at_low(rows, window.after).select(*names) for rows in at_low]
+            at_low = [rows for rows in (copied.stay, copied.was) if rows is not None]
+            at = self.table.counts_from(window)
+            parts += [self.at_low(rows, at, begun.known_at).select(*names) for rows in at_low]
             if copied.events is not None:
                 parts.append(self.shown(copied.events).select(*names))
         elif staged is not None and not window.is_empty:
@@ -118,12 +115,18 @@ class History(SinkRows):
     def now(self, target_rows: DataFrame) -> DataFrame:
         """The newest image of each key that was not deleted."""
         names = [column(target.name) for target in self.data_columns]
-        order = F.struct(self.table.position, F.coalesce("_seq", F.lit(_BEHIND_EVENTS)))
         # not of columns that the table has not got yet
         lacks = F.array_intersect("_unknown", F.array(*(F.lit(target.name) for target in self.data_columns)))
-        newest = F.max_by(F.struct(*names, lacks.alias("_unknown"), "_op"), order).alias(_LATEST)
+        newest = F.max_by(F.struct(*names, lacks.alias("_unknown"), "_op"), self._order).alias(_LATEST)
         by_key = target_rows.where("_op != 'B'").groupBy(*map(column, self.table.key)).agg(newest)
         return by_key.select(f"{_LATEST}.*").where("_op != 'D'").select(*names, "_unknown")
+
+    @property
+    def _order(self) -> Column:
+        """In which a key's rows follow each other."""
+        # a version is not drawn by each thing that is read: copies may stand at one
+        read_at = ["_read_at"] if "_read_at" in self.system_columns else []
+        return F.struct(self.table.position, F.coalesce("_seq", F.lit(_BEHIND_EVENTS)), *read_at)
 
     def of_key(self, target_rows: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
         """Without the images of before another key: at its copy's low the history has a row of each key."""
@@ -134,8 +137,8 @@ class History(SinkRows):
         self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
     ) -> Write:
         """Rows that differ as ``R``, and those that vanished as ``D`` with their last image."""
-        rows = self.at_low(found.rows, at)
-        gone = self.at_low(found.vanished, at).withColumn("_op", F.lit("D"))
+        rows = self.at_low(found.rows, at, known_at)
+        gone = self.at_low(found.vanished, at, known_at).withColumn("_op", F.lit("D"))
         return Write(rows.unionByName(gone).withColumn(_MENDS, F.lit(True)))
 
     def filled(
@@ -146,6 +149,7 @@ class History(SinkRows):
         names: Sequence[str],
         window: Window,
         common: DataFrame | None = None,
+        known_at: datetime.datetime | None = None,
     ) -> Write:
         """Rows of which the newest image says something else, or all, as ``R``; what a key without an image has in the
         other columns is not known.
@@ -161,7 +165,7 @@ class History(SinkRows):
         others = [target.name for target in self.data_columns if target.name not in {*key, *names}]
         unknown_now = F.array(*map(F.lit, others)).cast("array<string>")
         rows = rows.unionByName(without.withColumn("_unknown", unknown_now), allowMissingColumns=True)
-        return Write(self.at_low(rows, window.upto))
+        return Write(self.at_low(rows, window.upto, known_at))
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest event."""
@@ -220,10 +224,11 @@ class History(SinkRows):
         events = self._without(events).where(F.col("_op").isin(*letters(self.sink.history)))
         return records(self.table, events) if self.is_wide else events
 
-    def at_low(self, rows: DataFrame, low: Position) -> DataFrame:
+    def at_low(self, rows: DataFrame, low: Position, read_at: datetime.datetime | None = None) -> DataFrame:
         """Rows of the source table as a history holds them: they were there at a copy's low.
 
         :param rows: with ``_unknown``, where they lack a value
+        :param read_at: by the server's clock
         """
         columns = {**event_columns(self.table.position_kind), TRAN_ID: "STRING"}
         said = {
@@ -231,6 +236,7 @@ class History(SinkRows):
             self.table.position: F.lit(low.sort_key),
             "_changed": no_names(),
             "_unknown": unknown(rows),
+            "_read_at": F.lit(read_at.isoformat() if read_at is not None else None),
         }
         return self._without(
             rows.withColumns({n: said.get(n, F.lit(None)).cast(type_) for n, type_ in columns.items()})
@@ -240,17 +246,6 @@ class History(SinkRows):
         """Rows that name the columns which their feed does not capture: once the table has them, NULL is no value."""
         lacks = self.table.spec.lacks
         return rows.withColumn("_unknown", F.array_union("_unknown", F.array(*map(F.lit, lacks)))) if lacks else rows
-
-    def events_held(self, events: DataFrame) -> DataFrame:
-        """The events of the keys that a history of some kinds of changes holds, or that came and went.
-
-        Where events do not tell what was before them, a copied row does not give way to what is left out.
-        """
-        options = self.sink.history
-        if not options.is_net:
-            return events.where(F.col("_op").isin(*letters(options)) | key_changed(events))
-        left_out = seen_as(options.changes, self.table, events).where(~F.col("_op").isin(*letters(options)))
-        return by_keys_of(events, left_out, self.table.key, "left_anti")
 
     def known(
         self, window: Window, target_rows: DataFrame, gaps: Sequence[Gap] = (), staged: Staged | None = None
@@ -279,8 +274,8 @@ class History(SinkRows):
         # what is unknown of other columns is no matter here
         lacks = F.array_intersect("_unknown", F.array(*map(F.lit, self.table.lobs)).cast("array<string>"))
         needed = (*map(column, self.table.lobs), lacks.alias("_unknown"), F.col("_op"))
-        order = F.struct(self.table.position, F.coalesce("_seq", F.lit(_BEHIND_EVENTS)))
-        latest = of_before.groupBy(*map(column, self.table.key)).agg(F.max_by(F.struct(*needed), order).alias(_LATEST))
+        newest = F.max_by(F.struct(*needed), self._order).alias(_LATEST)
+        latest = of_before.groupBy(*map(column, self.table.key)).agg(newest)
         return latest.select(*map(column, self.table.key), f"{_LATEST}.*").where("_op != 'D'").drop("_op")
 
     def _identified(self, rows: DataFrame) -> DataFrame:

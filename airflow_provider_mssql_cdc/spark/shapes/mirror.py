@@ -129,6 +129,7 @@ class Mirror(SinkRows):
         names: Sequence[str],
         window: Window,
         common: DataFrame | None = None,
+        known_at: datetime.datetime | None = None,
     ) -> Write:
         """The rows whose value is not NULL."""
         values = values_of(there, self.table.key, names)

@@ -55,7 +55,7 @@ class Versions(SinkRows):
         In a gap the versions that vanished, or differ at the copy's low, end there, and what differs begins.
         """
         assert begun.copy is not None
-        low = begun.window.after
+        low = self.table.counts_from(begun.window)
         copied = self.table.copied(begun.copy, begun.staged, begun.window)
         at_low = [self._begun(rows, low) for rows in (copied.stay, copied.was) if rows is not None]
         if begun.key_before is not None:
@@ -88,13 +88,11 @@ class Versions(SinkRows):
     def mended(
         self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
     ) -> Write:
-        """Versions that differ end, and others begin. One that begins at ``at`` itself stays."""
-        just_begun = found.old.where(F.col(self.begins) == at.sort_key)
-        rows = by_keys_of(found.rows, just_begun, self.table.key, "left_anti")
+        """Versions that differ end, and others begin, in the place of one that begins at ``at`` itself."""
         time = F.lit(known_at.isoformat() if known_at else None).cast("timestamp_ntz")
-        ended = found.old.where(F.col(self.begins) != at.sort_key)
-        ended = ended.withColumns({self.ends: F.lit(at.sort_key), "_to_ts": time})
-        return self._puts([ended, self._begun(rows, at)])
+        begun = self._begun(found.rows, at)
+        ended = found.old.withColumns({self.ends: F.lit(at.sort_key), "_to_ts": time})
+        return self._puts([by_keys_of(ended, begun, self.version_key, "left_anti"), begun])
 
     def filled(
         self,
@@ -104,6 +102,7 @@ class Versions(SinkRows):
         names: Sequence[str],
         window: Window,
         common: DataFrame | None = None,
+        known_at: datetime.datetime | None = None,
     ) -> Write:
         """The open versions get the values of now, and those that began within the window what their event says. Of
         older ones that have ended nobody knows: ``_unknown`` names the columns, but for those of which they were loaded
@@ -157,6 +156,8 @@ class Versions(SinkRows):
         same = by_keys_of(now, at_low.where(F.size("_unknown") == 0), data, "left_semi")
         gone = by_keys_of(now, same, self.table.key, "left_anti").withColumn(self.ends, F.lit(low.sort_key))
         begun = by_keys_of(at_low, same, self.table.key, "left_anti")
+        # another row may stand at the very position of before
+        gone = by_keys_of(gone, begun, self.version_key, "left_anti")
         if events is None:
             return self._puts([gone, begun])
         ended = self._ended(same.unionByName(begun), events)

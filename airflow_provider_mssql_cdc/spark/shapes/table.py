@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.server_time import to_utc
 from airflow_provider_mssql_cdc.spark.session import broadcast_bytes
+from airflow_provider_mssql_cdc.spark.shapes.copied_rows import CopiedRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import (
     by_keys_of,
     column,
@@ -37,24 +38,6 @@ from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
 _HELD, _NUMBER = TEMPORARY + "held", TEMPORARY + "number"
 _WIDTH = 32
 """Bytes that a value takes in memory beside those of its text."""
-
-
-@dataclass(frozen=True, slots=True)
-class CopiedRows:
-    """What a copy and the events since its low come to.
-
-    :param stay: the copied rows that have no event: as they are, they were at the low
-    :param was: of the others, the images of before their first event, with ``_unknown``; None where there are none
-    :param events: since the low, with the LOBs that are known; None where there are none
-    :param left: of the keys that have events, the last row of each that is there
-    :param gone: the last row of each that is not
-    """
-
-    stay: DataFrame
-    was: DataFrame | None = None
-    events: DataFrame | None = None
-    left: DataFrame | None = None
-    gone: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,15 +239,26 @@ class TableRows:
         events, sure = self.beside(copy, staged, window)
         if unenforced:
             return self._copied_by_image(unenforced, copied, events, sure)
-        has_images = self.spec.feed.CAN.before_images
-        last = last_per_key(events, self.key)
+        stay, last = by_keys_of(copied, events, self.key, "left_anti"), last_per_key(events, self.key)
+        if not self.spec.feed.CAN.before_images:
+            # nothing tells what was there at the low
+            there = last.where(~is_delete()).select(*self.data)
+            return CopiedRows(stay.select(*self.data).unionAll(there), gone=last.where(is_delete()))
         return CopiedRows(
-            stay=by_keys_of(copied, events, self.key, "left_anti"),
-            was=first_per_key(events, self.key).where(is_old_image()) if has_images else None,
+            stay=stay,
+            was=first_per_key(events, self.key).where(is_old_image()),
             events=events,
             left=last.where(~is_delete()),
             gone=last.where(is_delete()),
         )
+
+    def counts_from(self, window: Window) -> Position:
+        """The position from which the rows count that begin a sink: their low; their end, where nothing tells what was
+        there at the low.
+
+        :param window: from the copy's low on
+        """
+        return window.after if self.spec.feed.CAN.before_images else window.upto
 
     def unsure(self, copy: Copy) -> DataFrame | None:
         """The keys of which a copy and its events do not tell what is there at their end: to be read again.

@@ -36,8 +36,19 @@ def seen_as(changes: str, table: TableRows, events: DataFrame) -> DataFrame:
     :param events: of the window, with all before images, their LOBs filled in
     """
     if changes in NET_CHANGES:
-        return _net(changes, table, events)
+        return _net(changes, table, events) if table.spec.feed.CAN.every_change else _of_net(changes, table, events)
     return events.where("_op != 'B'") if changes == ALL else events
+
+
+def _of_net(changes: str, table: TableRows, events: DataFrame) -> DataFrame:
+    """The same of a source whose rows are what the events of a window come to. Of what was deleted it tells the key."""
+    others = [target.name for target in table.data_columns if target.name not in table.key]
+    lacks = F.array_union("_unknown", F.array(*map(F.lit, others)).cast("array<string>"))
+    is_delete = F.col("_op") == "D"
+    operation = F.when(is_delete, "D").otherwise("M") if changes == NET_MERGE else F.col("_op")
+    mask = F.col("_changed") if changes == NET_MASK else F.lit(None).cast("array<string>")
+    told = {"_unknown": F.when(is_delete, lacks).otherwise(F.col("_unknown")), "_op": operation, "_changed": mask}
+    return events.withColumns(told)
 
 
 def _net(changes: str, table: TableRows, events: DataFrame) -> DataFrame:

@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow.models.connection import Connection
 
+from airflow_provider_mssql_cdc.core.changes import DEFAULT, NET, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import choose
@@ -18,6 +19,7 @@ from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.entry_values import CT
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Version
 from airflow_provider_mssql_cdc.core.receipt import Receipt
+from airflow_provider_mssql_cdc.core.shapes import HISTORY, SCD2
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions, read_entries
@@ -34,6 +36,10 @@ from tests.core.test_checkpoint import Variables
 from tests.support.spark.origin import Origin
 
 _NO_LSN = Lsn(bytes(9) + b"\x01")
+
+_NEVER = 2**63
+
+NET_HISTORY = HistoryOptions(NET)
 
 At = dict[str, tuple[Version, Version]]
 
@@ -68,18 +74,28 @@ class TrackedOrigin:
         """The database's newest version."""
         return Version(self.sql("SELECT CHANGE_TRACKING_CURRENT_VERSION() AS v")[0]["v"])
 
-    def table(self, name: str, choice: Choice | None = None) -> TableSpec:
+    def table(
+        self,
+        name: str,
+        choice: Choice | None = None,
+        shapes: Sequence[str] = ("mirror",),
+        history: HistoryOptions = NET_HISTORY,
+    ) -> TableSpec:
         """A table's part of a spec, as a plan makes it."""
         with MsSqlChangeTrackingHook(connection=self.connection) as hook:
             feed = hook.tracked_table(TableName(*name.split(".")))
         schema = TableSchema(feed.columns, feed.primary_key)
-        sink = SinkSpec(
-            "mirror",
-            self.origin.target(name, "mirror"),
-            *self.at.get(name, {}).get("mirror", (None, None)),
-            format=self.origin.format,
+        sinks = tuple(
+            SinkSpec(
+                shape,
+                self.origin.target(name, shape),
+                *self.at.get(name, {}).get(shape, (None, None)),
+                format=self.origin.format,
+                history=history if shape == HISTORY else DEFAULT,
+            )
+            for shape in shapes
         )
-        spec = TableSpec(feed.source, feed, schema, (sink,))
+        spec = TableSpec(feed.source, feed, schema, sinks)
         if choice is not None:
             spec = dataclasses.replace(spec, selection=choose(feed.source, schema, choice, check=None))
         return spec
@@ -96,13 +112,31 @@ class TrackedOrigin:
                 self.at.setdefault(str(table.name), {})[sink.shape] = reached
         return receipt
 
-    def reached(self, name: str) -> Version:
+    def reached(self, name: str, shape: str = "mirror") -> Version:
         """The marker's position."""
-        return self.at[name]["mirror"][1]
+        return self.at[name][shape][1]
 
     def mirror(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """The mirror's rows."""
         return sorted(tuple(row[column] for column in columns) for row in self.origin.lake(name))
+
+    def shown(self, name: str, shape: str, columns: Sequence[str], at: Version) -> list[tuple[Any, ...]]:
+        """The table as a target tells it: a mirror as it is, another shape as of a version.
+
+        :param columns: the key first
+        """
+        rows = self.origin.lake(name, shape)
+        if shape == HISTORY:
+            newest: dict[Any, dict[str, Any]] = {}
+            # what was copied at a version is behind what changed with it
+            for row in sorted(rows, key=lambda row: (row["_version"], row["_op"] == "R", row["_read_at"])):
+                if row["_version"] <= at.value:
+                    newest[row[columns[0]]] = row
+            rows = [row for row in newest.values() if row["_op"] != "D"]
+        elif shape == SCD2:
+            rows = [row for row in rows if row["_from_version"] <= at.value < (row["_to_version"] or _NEVER)]
+        assert len({row[columns[0]] for row in rows}) == len(rows)
+        return sorted(tuple(row[column] for column in columns) for row in rows)
 
     def source(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """The table's rows."""
@@ -135,6 +169,10 @@ class Writers:
         """Note the table's rows at the newest version; nothing else writes."""
         self.states[self._tracked.current()] = self._tracked.source(self._name, self._columns)
 
+    def state(self, at: Version) -> list[tuple[Any, ...]]:
+        """The table's rows at a version, which may be another table's."""
+        return self.states[max(version for version in self.states if version <= at)]
+
     def _write(self) -> None:
         # a pause, since the loads have only two cores
         while not self._ended.wait(0.05):
@@ -154,12 +192,13 @@ class PlannedRuns:
     """Runs over tables of one database by Change Tracking, planned as the operator plans them.
 
     :param tables: of the schema ``lab``
+    :param said: of all tables, as of ``TableOptions``
     :ivar options: of each job, such as ``copy_rows``
     :ivar receipt: of the last job
     :ivar warnings: of the last run
     """
 
-    def __init__(self, tracked: TrackedOrigin, *tables: str, on_gap: str = "fail") -> None:
+    def __init__(self, tracked: TrackedOrigin, *tables: str, shapes: Sequence[str] = ("mirror",), **said: Any) -> None:
         self._tracked = tracked
         self._store = CheckpointStore(Variables())
         self.options: dict[str, Any] = {}
@@ -170,7 +209,9 @@ class PlannedRuns:
             connection="lab",
             entries=read_entries([f"lab.{table}" for table in tables], salted=True),
             exclude=(),
-            defaults=TableOptions(Target.parse(f"iceberg{place}"), ("mirror",), source=CT, on_gap=on_gap),
+            defaults=TableOptions(
+                Target.parse(f"iceberg{place}"), (*shapes,), source=CT, **{"history": NET_HISTORY, **said}
+            ),
             asked=True,
         )
 
@@ -182,7 +223,9 @@ class PlannedRuns:
         tracked = self._tracked
         with MsSqlCdcHook(connection=tracked.connection) as hook:
             plan = plan_load(hook, self._store, self._request, None, sources_for(hook, {CT}))
-        assert plan.failures == {}
+        assert plan.failures == {}, plan.failures
+        failed = {name: each.failed for name, each in plan.candidates.items() if each.failed}
+        assert failed == {}, failed
         spec, receipt = None, None
         if plan.specs:
             assert plan.upto is not None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import Window as Frame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.columns import TEMPORARY, ColumnMapping, map_column
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY, ColumnMapping, map_column, shown
 from airflow_provider_mssql_cdc.core.conditions import pushed_filter
 from airflow_provider_mssql_cdc.core.position import Position, Version, Window
 from airflow_provider_mssql_cdc.core.spec import TableSpec
@@ -18,14 +19,14 @@ from airflow_provider_mssql_cdc.core.table import quote
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, renamed, same_key
 from airflow_provider_mssql_cdc.spark.staging import Counts
 
 LEVEL_OF_SNAPSHOTS = 5
 """``transaction_isolation_level`` of a session under SNAPSHOT (docs: sys.dm_exec_sessions)."""
 
-_LEVEL, _MIN_VALID = (TEMPORARY + name for name in ("level", "min_valid"))
-_HERE, _LETTER, _AT = (TEMPORARY + name for name in ("here", "letter", "at"))
+_LEVEL, _MIN_VALID, _READ_AT = (TEMPORARY + name for name in ("level", "min_valid", "read_at"))
+_HERE, _LETTER, _AT, _MASK = (TEMPORARY + name for name in ("here", "letter", "at", "mask"))
 _PART, _PLACE = (TEMPORARY + name for name in ("part", "place"))
 
 
@@ -37,6 +38,8 @@ class ReadChanges:
     :param newest: of the versions of its rows; None where there are none
     :param level: isolation level that it ran by
     :param min_valid: the lowest valid version that it saw
+    :param read_at: when it ran, by the server's clock
+    :param times: ``_commit_ts`` of each version; None where nobody asks, or the login does not see them
     :param gone: keys that a target has and the table does not, though no change names them, with a version of the
         changes; None where none were looked for
     :param is_whole: all rows that the table has are among them, so that a target has no others
@@ -47,15 +50,22 @@ class ReadChanges:
     newest: Version | None
     level: int | None
     min_valid: Version | None
+    read_at: datetime.datetime | None = None
+    times: DataFrame | None = None
     gone: DataFrame | None = None
     is_whole: bool = False
 
     def events(self) -> DataFrame:
         """One row for each key that changed, as it is spelled by now, and a delete of each that went without one."""
-        if self.gone is None:
-            return self.rows
-        deletes = self.gone.withColumns({"_n": F.col("_version"), "_op": F.lit("D")})
-        return self.rows.unionByName(deletes, allowMissingColumns=True)
+        rows = self.rows
+        if self.gone is not None:
+            deletes = self.gone.withColumns({"_n": F.col("_version"), "_op": F.lit("D")})
+            rows = rows.unionByName(deletes, allowMissingColumns=True)
+        if self.times is not None:
+            rows = rows.join(self.times, "_version", "left")
+        at = self.read_at.isoformat() if self.read_at is not None else None
+        # each key has one row, and what is copied at its version comes after it
+        return rows.withColumns({"_read_at": F.lit(at).cast("timestamp_ntz"), "_seq": F.lit(0).cast("bigint")})
 
     def closed_by(
         self, closing: ReadChanges, upto: Position, key: Sequence[str], other: DataFrame | None
@@ -81,6 +91,17 @@ def replaced(earlier: DataFrame, later: DataFrame, key: Sequence[str], other: Da
     if other is not None:
         left = by_keys_of(left, other, key, "left_anti")
     return left.unionByName(later)
+
+
+def lettered(rows: DataFrame, known: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Rows of changes as inserts of the keys that are not known, and updates of the others, of which nobody knows the
+    columns; deletes remain.
+    """
+    there = known.select(*renamed(key)).distinct().withColumn(_HERE, F.lit(True))
+    found = rows.join(there, same_key(key), "left").withColumn(_HERE, F.coalesce(_HERE, F.lit(False)))
+    operation = F.when(F.col("_op") == "D", "D").when(F.col(_HERE), "U").otherwise("I")
+    names = [name for name in rows.columns if name != "_changed"]
+    return found.withColumn("_op", operation).select(*map(column, names))
 
 
 def newest_of(parts: Sequence[DataFrame], key: Sequence[str]) -> DataFrame:
@@ -117,11 +138,11 @@ def read_changes(
     """
     conditions = table.selection.conditions
     judged = {condition.column for condition in conditions}
-    read = [mapping for mapping in mappings if mapping.select]
+    read = [mapping for mapping in mappings if mapping.select and not mapping.column.kept]
     known = {mapping.column.name for mapping in read}
     read += [map_column(table.name, table.schema.column(name)) for name in sorted(judged - known)]
     key = [mapping for mapping in read if mapping.column.name in table.schema.key]
-    query, schema = _statement(table, read, key, after, within, above)
+    query, schema = _statement(table, mappings, read, key, after, within, above)
     rows = jdbc.frame(query, schema)
     here = F.col(_HERE).isNotNull()
     if conditions:
@@ -129,6 +150,8 @@ def read_changes(
     rows = rows.withColumn(_HERE, here)
     values = {m.alias: F.when(F.col(_HERE), F.col(m.alias)) for m in read if m not in key}
     values |= {m.alias: F.coalesce(F.when(F.col(_HERE), F.col(m.alias)), F.col(_of_change(m))) for m in key}
+    # what the table no longer has is NULL from then on
+    values |= {m.alias: F.lit(None).cast(m.read_type) for m in mappings if m.select and m.column.kept}
     rows = with_salt(rows.withColumns(values), mappings, salt)
     operation = F.when(~F.col(_HERE), "D").when(F.col(_LETTER) == "I", "I").otherwise("U")
     targets = [
@@ -137,22 +160,31 @@ def read_changes(
         for target in mapping.targets
     ]
     own = [F.col(_AT).alias("_version"), F.col(_AT).alias("_n"), operation.alias("_op")]
-    files = write_rows(rows.select(*targets, *own, _LEVEL, _MIN_VALID), folder)
+    if table.feed.lacks_masks is None:
+        own.append(F.when(operation == "U", _named(mappings)).alias("_changed"))
+    files = write_rows(rows.select(*targets, *own, _LEVEL, _MIN_VALID, _READ_AT), folder)
     return _told(files)
+
+
+def _named(mappings: Sequence[ColumnMapping]) -> Column:
+    """The columns that a mask names, a letter for each of ``shown``: those of all updates of the key."""
+    names = [F.when(F.substring(_MASK, at, 1) == "1", F.lit(m.name)) for at, m in enumerate(shown(mappings), start=1)]
+    return F.when(F.col(_MASK).isNotNull(), F.array_compact(F.array(*names)))
 
 
 def _told(files: Parquet) -> ReadChanges:
     said = files.rows().agg(
         F.max("_version").alias("newest"), F.max(_LEVEL).alias("level"), F.max(_MIN_VALID).alias("min_valid"),
-        *_counters(),
+        F.max(_READ_AT).alias("read_at"), *_counters(),
     ).collect()[0]  # fmt: skip
 
     def version(value: int | None) -> Version | None:
         return None if value is None else Version(value)
 
-    rows = files.rows().where(F.col("_version").isNotNull()).drop(_LEVEL, _MIN_VALID)
+    rows = files.rows().where(F.col("_version").isNotNull()).drop(_LEVEL, _MIN_VALID, _READ_AT)
     newest, min_valid = version(said["newest"]), version(said["min_valid"])
-    return ReadChanges(rows, _counts(said), newest, said["level"], min_valid)
+    read_at = datetime.datetime.fromisoformat(said["read_at"])
+    return ReadChanges(rows, _counts(said), newest, said["level"], min_valid, read_at)
 
 
 def together(read: Sequence[ReadChanges]) -> ReadChanges:
@@ -163,7 +195,10 @@ def together(read: Sequence[ReadChanges]) -> ReadChanges:
     level = next((each.level for each in read if each.level != LEVEL_OF_SNAPSHOTS), LEVEL_OF_SNAPSHOTS)
     valid = [each.min_valid for each in read]
     min_valid = None if None in valid else max(each for each in valid if each is not None)
-    return ReadChanges(reduce(DataFrame.unionByName, (each.rows for each in read)), counts, newest, level, min_valid)
+    rows = reduce(DataFrame.unionByName, (each.rows for each in read))
+    # each row is of that moment or a later one
+    read_at = min((each.read_at for each in read if each.read_at is not None), default=None)
+    return ReadChanges(rows, counts, newest, level, min_valid, read_at)
 
 
 _KINDS = {"inserted": "I", "updated": "U", "deleted": "D"}
@@ -188,8 +223,21 @@ def _of_change(mapping: ColumnMapping) -> str:
     return f"k{mapping.alias}"
 
 
+def _mask(table: TableSpec, mappings: Sequence[ColumnMapping]) -> str:
+    """T-SQL that says of each of ``shown`` whether an update named it: 1 or 0, a letter each; NULL where nobody knows.
+
+    What is in the mask itself is the server's own affair (docs: CHANGE_TRACKING_IS_COLUMN_IN_MASK).
+    """
+    if table.feed.lacks_masks is not None:
+        return "CAST(NULL AS varchar(1))"
+    ids = [mapping.column.column_id for mapping in shown(mappings)]
+    letters = [f"CAST(CHANGE_TRACKING_IS_COLUMN_IN_MASK({id}, SYS_CHANGE_COLUMNS) AS varchar(1))" for id in ids]
+    return f"CASE WHEN SYS_CHANGE_COLUMNS IS NOT NULL THEN {' + '.join(letters)} END"
+
+
 def _statement(
     table: TableSpec,
+    mappings: Sequence[ColumnMapping],
     read: Sequence[ColumnMapping],
     key: Sequence[ColumnMapping],
     after: Position,
@@ -205,9 +253,10 @@ def _statement(
     some = _all(["" if above is None else f"SYS_CHANGE_VERSION > {above.sort_key}", within])
     same = " AND ".join(f"v.{j} = c.{j}" for j in joined)
     names = ", ".join([*(f"c.{_of_change(m)}" for m in key), *(f"v.{m.alias}" for m in read)])
+    mask = _mask(table, mappings)
     changes = (
-        f"SELECT c.at, c.letter, v.here, {names} FROM (SELECT SYS_CHANGE_VERSION AS at,"
-        f" SYS_CHANGE_OPERATION AS letter, {raw}, {changed}"
+        f"SELECT c.at, c.letter, c.mask, v.here, {names} FROM (SELECT SYS_CHANGE_VERSION AS at,"
+        f" SYS_CHANGE_OPERATION AS letter, {mask} AS mask, {raw}, {changed}"
         f" FROM CHANGETABLE(CHANGES {table.name.quoted}, {after.sort_key}) AS ct{some}) AS c"
         f" LEFT JOIN (SELECT 1 AS here, {raw}, {values} FROM {table.name.quoted}{where})"
         f" AS v ON {same}"
@@ -216,10 +265,12 @@ def _statement(
     said = (
         "SELECT (SELECT CAST(transaction_isolation_level AS int) FROM sys.dm_exec_sessions"
         " WHERE session_id = @@SPID) AS level,"
-        f" CHANGE_TRACKING_MIN_VALID_VERSION({table.feed.object_id}) AS min_valid"
+        f" CHANGE_TRACKING_MIN_VALID_VERSION({table.feed.object_id}) AS min_valid,"
+        " CONVERT(varchar(23), GETDATE(), 121) AS read_at"
     )
-    columns = {_LEVEL: ("s.level", "INT"), _MIN_VALID: ("s.min_valid", "BIGINT")}
+    columns = {_LEVEL: ("s.level", "INT"), _MIN_VALID: ("s.min_valid", "BIGINT"), _READ_AT: ("s.read_at", "STRING")}
     columns |= {_AT: ("d.at", "BIGINT"), _LETTER: ("d.letter", "STRING"), _HERE: ("d.here", "INT")}
+    columns |= {_MASK: ("d.mask", "STRING")}
     columns |= {_of_change(m): (f"d.{_of_change(m)}", m.read_type) for m in key}
     columns |= {m.alias: (f"d.{m.alias}", m.read_type) for m in read}
     selected = ", ".join(f"{sql} AS {name}" for name, (sql, _) in columns.items())
@@ -235,31 +286,55 @@ def _all(conditions: Iterable[str | None]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StagedChanges:
-    """Net changes, staged for each window: what they come to in a part of a window nobody knows.
+    """Net changes, staged for each window. The end of such a window is one, too: of a key that changed within it the
+    newest change tells; not whether the key was there at its beginning.
 
     :param read: by window
-    :param reached: the position that the rows of each window prove
+    :param proven: the position that the rows of each window prove
     """
 
     read: Mapping[Window, ReadChanges]
     proven: Mapping[Window, Version]
+    _parts: dict[Window, ReadChanges] = field(default_factory=dict, init=False, compare=False)
+
+    def of(self, window: Window) -> ReadChanges:
+        """What was read of a window, or of the end of one."""
+        if window in self.read:
+            return self.read[window]
+        if window not in self._parts:
+            around = self._around(window)
+            whole, rows = self.read[around], self.read[around].rows.where(F.col("_version") > window.after.sort_key)
+            if window.upto < around.upto:
+                # to be counted: of other keys nobody knows what they were there
+                rows = rows.where(F.col("_version") <= window.upto.sort_key)
+            self._parts[window] = replace(whole, rows=rows, counts=counted(rows), is_whole=False)
+        return self._parts[window]
+
+    def _around(self, window: Window) -> Window:
+        """The window that was read and holds this one."""
+        if window in self.read:
+            return window
+        around = [each for each in self.read if each.after <= window.after and window.upto <= self.proven[each]]
+        return max(around, key=lambda each: each.after)
 
     def rows(self, window: Window) -> DataFrame:
         """The window's rows."""
-        return self.read[window].events()
+        return self.of(window).events()
 
     def count(self, window: Window) -> Counts:
         """What the window holds."""
-        return self.read[window].counts
+        return self.of(window).counts
 
     def total(self) -> Counts:
         """What the longest window holds: all end at the same cut."""
         return self.read[min(self.read, key=lambda window: window.after)].counts
 
     def holds(self, window: Window) -> bool:
-        """Whether exactly this window was read."""
-        return window in self.read
+        """Whether this window was read, or one that ends with it."""
+        return window in self.read or any(
+            each.after <= window.after and each.upto <= window.upto <= self.proven[each] for each in self.read
+        )
 
     def reached(self, window: Window) -> Position:
         """The position that the window's rows prove, at its end or above it."""
-        return max(window.upto, self.proven[window])
+        return max(window.upto, self.proven[self._around(window)])

@@ -6,6 +6,9 @@ import datetime
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 from airflow_provider_mssql_cdc.core import tracked_catalog
 from airflow_provider_mssql_cdc.core.change_tracking import READ_WRITE, TrackedTable
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -14,7 +17,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SqlServerError,
 )
 from airflow_provider_mssql_cdc.core.lineage import CommitRow, TrackedSince, Witness
-from airflow_provider_mssql_cdc.core.position import Version
+from airflow_provider_mssql_cdc.core.position import Version, Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.spec import TableSpec
@@ -133,6 +136,17 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
             table=str(table.name),
             advice="Nothing was loaded. Run the task again.",
         )
+
+
+def read_times(jdbc: Jdbc, window: Window) -> DataFrame:
+    """The times of the commits of a window, by version, for a login that sees ``sys.dm_tran_commit_table``."""
+    query = (
+        "SELECT commit_ts AS _version, CONVERT(varchar(23), commit_time, 121) AS _commit_ts"
+        " FROM sys.dm_tran_commit_table"
+        f" WHERE commit_ts > {window.after.sort_key} AND commit_ts <= {window.upto.sort_key}"
+    )
+    times = jdbc.frame(query, "_version BIGINT, _commit_ts STRING")
+    return times.withColumn("_commit_ts", F.col("_commit_ts").cast("timestamp_ntz"))
 
 
 def read_commits(

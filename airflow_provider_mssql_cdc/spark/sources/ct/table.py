@@ -37,6 +37,7 @@ from airflow_provider_mssql_cdc.spark.sources.ct.changes import (
     ReadChanges,
     StagedChanges,
     counted,
+    lettered,
     newest_of,
     read_changes,
     replaced,
@@ -44,7 +45,13 @@ from airflow_provider_mssql_cdc.spark.sources.ct.changes import (
 )
 from airflow_provider_mssql_cdc.spark.sources.ct.slices import slices_of
 from airflow_provider_mssql_cdc.spark.sources.ct.spellings import other_spellings
-from airflow_provider_mssql_cdc.spark.sources.ct.state import TrackedState, check_columns, read_commits, read_state
+from airflow_provider_mssql_cdc.spark.sources.ct.state import (
+    TrackedState,
+    check_columns,
+    read_commits,
+    read_state,
+    read_times,
+)
 from airflow_provider_mssql_cdc.spark.staging import Staged, StagedOnce
 
 log = logging.getLogger(__name__)
@@ -106,6 +113,9 @@ class TrackedRows(CopiedTable):
         read, proven = {}, {}
         for number, window in enumerate(windows):
             read[window], proven[window] = self._read(window.after, f"{folder}/{number}")
+            if before_images:
+                times = self._times(Window(window.after, proven[window]), f"{folder}/{number}-times")
+                read[window] = replace(read[window], times=times)
         check_columns(self.jdbc, self.table)
         return StagedChanges(read, proven)
 
@@ -127,6 +137,13 @@ class TrackedRows(CopiedTable):
         assert witness.tracking is not None
         self._proven[reached] = replace(witness, tracking=replace(witness.tracking, held=held, commit=commit))
         return found, reached
+
+    def _times(self, window: Window, folder: str) -> DataFrame | None:
+        """The times of the commits of a window that was read; None where the login does not see them."""
+        witness = self._proven[Version.of(window.upto)]
+        if window.is_empty or witness.tracking is None or witness.tracking.commit is None:
+            return None
+        return write_rows(read_times(self.jdbc, window), folder).rows()
 
     def _has_untouched(self, since: Position) -> bool:
         statement = tracked_catalog.untouched(self.table.name, self.feed.primary_key, str(since.sort_key))
@@ -190,9 +207,12 @@ class TrackedRows(CopiedTable):
     def respelled(self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str) -> StagedChanges:
         """With a delete of each key that the target spells otherwise than one that changed, or that is gone."""
         assert isinstance(staged, StagedChanges)
-        read = staged.read[window]
+        read, key = staged.of(window), key_columns(self.table.schema, self._mappings)
+        if window not in staged.read:
+            read = replace(read, rows=lettered(read.rows, known(), key))
+            proven = Version.of(staged.reached(window))
+            staged = StagedChanges({**staged.read, window: read}, {**staged.proven, window: proven})
         if read.is_whole:
-            key = key_columns(self.table.schema, self._mappings)
             left = by_keys_of(known().select(*map(column, key)), read.rows, key, "left_anti")
             gone: DataFrame | None = left.withColumn("_version", F.lit(staged.reached(window).sort_key))
         elif loose(self.table.schema, self.table.schema.key):
@@ -226,8 +246,10 @@ class TrackedRows(CopiedTable):
         return table_scan(self.jdbc, self.table, snapshots=self._isolation != READ_COMMITTED)
 
     def copy_low(self, state: SourceState, scan: TableScan, order: CopyOrder) -> Position:
-        """The newest version."""
-        return self.low(state)
+        """The newest version; one below it, behind which sinks want the changes of meanwhile."""
+        low = self.low(state)
+        wanted = order.beside is not None and not is_gap(order.beside, state.readable_from)
+        return min(low, order.beside) if wanted and order.beside is not None else low
 
     def chunks(
         self, parts: Sequence[KeyPart], low: Position, scan: TableScan, conditions: Sequence[Condition] = ()
@@ -275,7 +297,11 @@ class TrackedRows(CopiedTable):
                 rows = write_rows(replaced(rows, newer, key, other), f"{place}/rows{number}").rows()
         else:
             rows = newest_of(parts, key)
-        found = ReadChanges(rows, counted(rows), None, None, None, is_whole=is_whole)
+        witness, times = self._proven.get(Version.of(window.upto)), None
+        if witness is not None:
+            times = self._times(window, f"{place}/times")
+        read_at = witness.time if witness is not None else None
+        found = ReadChanges(rows, counted(rows), None, None, None, read_at, times, is_whole=is_whole)
         staged = StagedChanges({window: found}, {window: Version.of(window.upto)})
         return self.respelled(staged, window, copied, f"{place}/spelled")
 

@@ -39,7 +39,7 @@ if _OWNER:
 ROOT = Path(os.environ["MSSQL_CDC_TEST_ROOT"])
 HOME = ROOT / f"airflow-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
 
-SHARES, SHARE = 5, "MSSQL_CDC_TEST_SHARE"
+SHARES, SHARE = 7, "MSSQL_CDC_TEST_SHARE"
 """Into so many shares the slow tests are divided, and the variable that says which one a run of all tests takes."""
 
 _NO_FOLDER = str(ROOT / "no folder of settings")
@@ -83,7 +83,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked thorough, and in a run of all tests four of five slow ones, unless it is asked for."""
+    """Leave out what is marked thorough, and in a run of all tests six of seven slow ones, unless it is asked for."""
     if config.getoption("--thorough"):
         return
     every, taken, left_out = items[:], items, []
@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_of_another_share(item: pytest.Item) -> bool:
-    """Whether a slow test is taken by other runs of all tests: five that have another share each take all."""
+    """Whether a slow test is taken by other runs of all tests: seven that have another share each take all."""
     if SHARE not in os.environ or item.get_closest_marker("every_run"):
         return False
     is_slow = "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("in_turn") is not None

@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.choice import check_values, select
 from airflow_provider_mssql_cdc.core.dropping import told_of_gone
-from airflow_provider_mssql_cdc.core.exceptions import NameTakenError, SelectionError, UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    NameTakenError,
+    RenamedColumnError,
+    SelectionError,
+    UnsupportedColumnError,
+)
 from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING, DELTA, POSTGRESQL
 from airflow_provider_mssql_cdc.core.going_on import goes_on_with, ids_there, set_aside
@@ -38,6 +43,7 @@ class Adding:
     :param source_object_id: of the table that its sinks were loaded from; None where that is not known
     :param keys: by which these were loaded, as ``key_ids`` has them
     :param gone: names of columns that its sinks have dropped, as the source table has
+    :param seen: the names of its columns when a run saw them last, by column_id
     """
 
     options: TableOptions
@@ -47,6 +53,7 @@ class Adding:
     source_object_id: int | None = None
     keys: frozenset[tuple[int, ...]] = frozenset()
     gone: frozenset[str] = frozenset()
+    seen: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -67,7 +74,9 @@ class Adding:
         object_id = seen.source_object_id if seen is not None else None
         taken = [each for state in states if state is not None for each in state.taken_told.columns]
         gone = frozenset(each.dropped for each in taken if each.dropped)
-        return cls(options, waits, loaded, waiting, object_id, keys_of(schemas), gone)
+        columns = kept(seen.hash) if seen is not None else None
+        names = {column.column_id: column.name for column in columns.columns} if columns is not None else {}
+        return cls(options, waits, loaded, waiting, object_id, keys_of(schemas), gone, names)
 
     def goes_on(self, feed: Feed, now: TableSchema, sink: SinkState, kept: KeptSchemas) -> bool:
         """Whether a sink can go on by a feed, in the columns that it has.
@@ -120,6 +129,8 @@ class Adding:
         # what is said of one that has gone is said of another that is spelt alike: a mask must not vanish
         alike = {name.casefold() for name in there}
         names = [*there, *(name for name in self.gone if name.casefold() not in alike)]
+        # one that the source has dropped, and that targets keep, is no other one that is spelt alike
+        names += [column.name for column in schema.columns if column.absent and column.name not in names]
         self._check_renamed(feed, choice)
         choice = choice.without(self._never_loaded(feed), there)
         waiting = {column.name for column in feed.columns if column.column_id in self.waiting}
@@ -168,7 +179,7 @@ class Adding:
         hides = {*choice.columns, *choice.mask, *options.named_to_load}
         said = {*hides, *choice.rename, *of_rows, *options.copy_by, *options.key}
         for column in (*feed.columns, *feed.others):
-            then = self.loaded.get(column.column_id, column.name)
+            then = self.loaded.get(column.column_id) or self.seen.get(column.column_id, column.name)
             is_divided = then not in choice.rename and any(is_about(each, then) for each in options.partition_by)
             is_said = is_divided or any(column_meant(name, [then]) == then for name in said)
             if then == column.name or not is_said:
@@ -177,7 +188,7 @@ class Adding:
             is_hidden = any(column_meant(name, [then]) == then for name in hides)
             says_now = any(column_meant(name, [column.name]) == column.name for name in hides)
             if then not in names or (is_hidden and not says_now):
-                raise SelectionError(
+                raise RenamedColumnError(
                     f"the entry names column {then}, which was renamed to {column.name}.",
                     table=str(feed.source),
                     advice=f"Name it {column.name}.",

@@ -195,6 +195,10 @@ class SelectionError(MsSqlCdcError, ValueError):
     """What is to be loaded of a table's rows cannot be chosen so."""
 
 
+class RenamedColumnError(SelectionError):
+    """A column that an entry names has another name by now."""
+
+
 class SelectionChangedError(MsSqlCdcError):
     """What is to be loaded of a table's rows is not what the target was loaded with."""
 

@@ -25,14 +25,7 @@ from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, van
 from airflow_provider_mssql_cdc.core.key import check_kind
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.newer_feed import feed_to_load
-from airflow_provider_mssql_cdc.core.plan import (
-    Candidate,
-    NotYet,
-    assess,
-    check_lineage,
-    closed_gap,
-    table_spec,
-)
+from airflow_provider_mssql_cdc.core.plan import Candidate, NotYet, assess, check_lineage, closed_gap, table_spec
 from airflow_provider_mssql_cdc.core.position import Cut, Position
 from airflow_provider_mssql_cdc.core.rekeying import needs_copy
 from airflow_provider_mssql_cdc.core.sink_errors import errors_of
@@ -52,7 +45,7 @@ from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
 from airflow_provider_mssql_cdc.operators.sourcing import by_source, told_of_rights
-from airflow_provider_mssql_cdc.operators.stopping import stop_at_changes, stop_copies_at_changes
+from airflow_provider_mssql_cdc.operators.stopping import leave_unseen, stop_at_changes, stop_copies_at_changes
 from airflow_provider_mssql_cdc.operators.unwanted_fills import give_up_fills
 
 log = logging.getLogger(__name__)
@@ -112,6 +105,7 @@ def _plan_source(
     ddl = source.ddl([feed for group in feeds.values() for feed in group])
     see_schemas(plan, feeds, ddl, status, status.max_lsn if source.kind.CAN.captured else probe.lineage.newest)
     candidates = _assess_all(ddl, plan, feeds, probe, request)
+    leave_unseen(plan)
     give_up_fills(plan, candidates)
     _leave_out_unprobed(plan, candidates, positions)
     cut = probe.cut

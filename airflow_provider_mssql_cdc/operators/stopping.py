@@ -1,12 +1,23 @@
-"""Stops tables before a change of columns with which they are not to go on (``on_schema_change="fail"``)."""
+"""Stops tables before a change of columns with which they are not to go on (``on_schema_change="fail"``), and lets one
+that an entry does not know be seen again.
+"""
 
 from __future__ import annotations
 
 from airflow_provider_mssql_cdc.core.copy_wanted import PAUSE, STOP
+from airflow_provider_mssql_cdc.core.exceptions import RenamedColumnError
 from airflow_provider_mssql_cdc.core.plan import Candidate
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
+
+
+def leave_unseen(plan: RunPlan) -> None:
+    """Let what was seen of tables be unseen whose entries name a column as it was called: who reads on from there would
+    not know that it is this one.
+    """
+    for name in [name for name, error in plan.failures.items() if isinstance(error, RenamedColumnError)]:
+        plan.sights.pop(name, None)
 
 
 def stop_at_changes(plan: RunPlan, candidates: dict[TableName, Candidate], cut: Position) -> None:

@@ -178,8 +178,9 @@ class Adding:
         names, of_rows, options = names_of(feed), (name for name, *_ in choice.where), self.options
         hides = {*choice.columns, *choice.mask, *options.named_to_load}
         said = {*hides, *choice.rename, *of_rows, *options.copy_by, *options.key}
+        seen = self.seen if self.source_object_id in (None, feed.source_object_id) else {}
         for column in (*feed.columns, *feed.others):
-            then = self.loaded.get(column.column_id) or self.seen.get(column.column_id, column.name)
+            then = self.loaded.get(column.column_id) or seen.get(column.column_id, column.name)
             is_divided = then not in choice.rename and any(is_about(each, then) for each in options.partition_by)
             is_said = is_divided or any(column_meant(name, [then]) == then for name in said)
             if then == column.name or not is_said:
@@ -360,7 +361,7 @@ def _with(
     known = {column.column_id: column for column in schema.columns}
     columns = [known.get(each.column_id, each) for each in feed.columns if each.column_id in ids]
     wide = TableSchema((*columns, *(column for column in schema.columns if column.absent)), schema.key)
-    selection = select(name, wide, adding.choice(wide, feed), check=check)
+    selection = select(name, wide, adding.choice(wide, feed), check=check, position=feed.POSITION)
     for shape in adding.options.shapes:
         check_values(name, wide, selection, shape)
     return Chosen(wide, selection)

@@ -121,7 +121,7 @@ class TrackedTable(Feed):
     :param begin_version: the current version when it was last truncated, or tracking began
     :param min_valid_version: the lowest version from which all changes are there; None where the login may not know
     :param side_object_id: of its side table; None where the login does not see it
-    :param snapshots: whether the database lets a statement read one moment (ALLOW_SNAPSHOT_ISOLATION)
+    :param snapshots: whether statements read one moment: the database allows it (ALLOW_SNAPSHOT_ISOLATION)
     """
 
     columns_updated: bool = False
@@ -140,7 +140,6 @@ class TrackedTable(Feed):
         before_images=False,
         replay=False,
         limits=False,
-        exact_reads=False,
         captured=False,
     )
     KEPT_LONGER_BY: ClassVar[str] = "ALTER DATABASE CURRENT SET CHANGE_TRACKING (CHANGE_RETENTION = 14 DAYS)"
@@ -156,8 +155,8 @@ class TrackedTable(Feed):
         if self.snapshots:
             return None
         return (
-            "the database does not allow SNAPSHOT, so that rows may be newer than their version: ALTER DATABASE "
-            "CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON"
+            "the database does not allow SNAPSHOT, or isolation does not, so that rows may be newer than their version:"
+            ' ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON, and isolation="auto"'
         )
 
     @property

@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SelectionChangedError,
     SelectionError,
 )
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.selection import (
     DROP,
     HASH,
@@ -26,15 +27,18 @@ from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column
 from airflow_provider_mssql_cdc.core.table_options import Choice
 
 
-def select(name: TableName, schema: TableSchema, choice: Choice, *, check: str | None) -> Selection:
+def select(
+    name: TableName, schema: TableSchema, choice: Choice, *, check: str | None, position: type[Position] = Lsn
+) -> Selection:
     """What is loaded of a table's rows, and prove that it can be.
 
     :param check: ``core.selection.salt_check`` of the salt; None where there is none
+    :param position: kind of the feed's positions
     :raises SelectionError: if it cannot be chosen so
     :raises UnsupportedColumnError: if a column that is loaded would not arrive unchanged
     """
     selection = choose(name, schema, choice, check=check)
-    check_columns(name, schema, selection)
+    check_columns(name, schema, selection, position)
     return selection
 
 

@@ -26,8 +26,6 @@ class Abilities:
     :param before_images: it has the values before an update, and the times of commits
     :param replay: a window can be read again, and has the same rows
     :param limits: a window can be ended after so many transactions or rows
-    :param exact_reads: what is read is as of the position that it proves; otherwise only where the database lets a
-        statement read one moment
     :param captured: a capture brings its changes, some time after their commits and of some columns; otherwise they are
         there with the commit, and each row is read whole from the table
     """
@@ -38,7 +36,6 @@ class Abilities:
     before_images: bool = True
     replay: bool = True
     limits: bool = True
-    exact_reads: bool = True
     captured: bool = True
 
     def serves(self, shape: str) -> bool:

@@ -201,7 +201,7 @@ def assess(
     beginning = first_anew(now, others, loaded_first, adding, feed) or adding.beginning(now)
     schema = schema_of(now, beginning, loaded_first, kept, options.copy_by, widens=widens, there=there)
     wider, told = added_to(name, feed, schema, now, adding, hides, salt)
-    selection = select(name, schema, adding.choice(schema, feed), check=salt)
+    selection = select(name, schema, adding.choice(schema, feed), check=salt, position=feed.POSITION)
     if wider is not None:
         schema, selection = wider.schema, wider.selection
     check_kept_columns(name, schema, selection, options)

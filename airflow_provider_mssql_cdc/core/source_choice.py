@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
+from airflow_provider_mssql_cdc.core.changes import OPERATIONS
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.copy_wanted import AUTO as AUTO_ISOLATION
 from airflow_provider_mssql_cdc.core.copy_wanted import READ_COMMITTED
@@ -15,7 +16,7 @@ from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import loose
 from airflow_provider_mssql_cdc.core.lineage import VersionHistory
 from airflow_provider_mssql_cdc.core.position import Position, Version
-from airflow_provider_mssql_cdc.core.shapes import SHAPES
+from airflow_provider_mssql_cdc.core.shapes import HISTORY, SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
@@ -91,6 +92,12 @@ def refused_for(
         return found
     if options.on_schema_change == PROPOSE:
         found.append(f"on_schema_change={PROPOSE!r} proposes capture instances, and a {feed.WORD} has all columns")
+    filtered = HISTORY in options.shapes and options.choice.where
+    if filtered and options.history.operations != OPERATIONS:
+        found.append(
+            f"operations beside where need what rows were before, to tell one that comes to fulfil the filter, and a "
+            f"{feed.WORD} lacks that"
+        )
     if isinstance(feed, Feed) and options.key:
         names = [column.name for column in feed.columns]
         if {column_meant(column, names) for column in options.key} != {*feed.primary_key}:

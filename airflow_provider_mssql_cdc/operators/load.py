@@ -319,6 +319,7 @@ class MsSqlCdcLoadOperator(LoadRun):
             salt_check=salt_check(salt) if salt else None,
             server_timezone=self.server_timezone,
             copy_keep=self.copy_keep,
+            isolation=self.isolation,
             ct_retention=self.ct_retention,
             on_disabled=self.on_disabled,
             max_transactions=self.max_transactions,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.change_tracking import DEFAULT_RETENTION
 from airflow_provider_mssql_cdc.core.checkpoint import Identity
+from airflow_provider_mssql_cdc.core.copy_wanted import AUTO
 from airflow_provider_mssql_cdc.core.entry_values import CT
 from airflow_provider_mssql_cdc.core.exceptions import CutError, ParameterError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
@@ -32,6 +33,7 @@ class Request:
     :param asked: a person asks for sinks that failed for good, too
     :param copy_keep: how long a copy may be paused, or all that waits for it may fail
     :param server_timezone: IANA zone of the server's clock; None where the author says none
+    :param isolation: by which rows of tables are read, one of ``ISOLATIONS``
     :param ct_retention: for how long a database keeps changes for which Change Tracking is enabled
     """
 
@@ -49,6 +51,7 @@ class Request:
     asked: bool = False
     server_timezone: str | None = None
     copy_keep: datetime.timedelta = COPY_KEEP
+    isolation: str = AUTO
     ct_retention: datetime.timedelta = DEFAULT_RETENTION
 
     @property

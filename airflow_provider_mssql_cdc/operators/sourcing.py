@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.changes import NET_MASK
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.copy_wanted import READ_COMMITTED
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, SourceTable, Survey
 from airflow_provider_mssql_cdc.core.entry_values import AUTO, CDC, CT
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -126,6 +129,8 @@ def settled(
     limits = request.max_transactions is not None or request.max_rows is not None
     if not feeds[0].CAN.captured and (why := refused_for(feeds[0], options, limits=limits)):
         raise FeedError(f"{'; '.join(why)}.", table=str(name), advice="Name other options in the table's entry.")
+    if request.isolation == READ_COMMITTED:
+        return [dataclasses.replace(f, snapshots=False) if isinstance(f, TrackedTable) else f for f in feeds]
     return feeds
 
 

@@ -376,7 +376,7 @@ def _filled(
     there = filling.at_end(copied, copy.rows().limit(0))
     target_rows = with_nulls(sink.target.rows(state), added)
     common = copy.common.rows() if copy.common is not None else None
-    known = reading.witness(at)
+    sink.rows.check_exact(known := reading.witness(at))
     known_at = known.time if known is not None else None
     write = sink.rows.filled(target_rows, there, copied.events, names, copy.window, common, known_at)
     after: Marker = marker

@@ -58,7 +58,7 @@ class TableLoad:
             raise ValueError(f"the cut {job.upto} names no position of {table.name}")
         # of this attempt alone: another one of the same job may run beside it, or may have been killed
         self.staging_path = f"{job.staging_path}/{secrets.token_hex(8)}"
-        check_columns(table.name, table.schema, table.selection)
+        check_columns(table.name, table.schema, table.selection, table.feed.POSITION)
         check_salt(table.name, table.selection, parts.salt)
         mappings = map_columns(table.name, table.schema, table.selection)
         rows = TableRows(table, mappings, job.source.timezone, f"{self.staging_path}/resolved")

@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.decide import gap
+from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState, TableSource
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
 from airflow_provider_mssql_cdc.spark.targets import State
@@ -187,13 +188,18 @@ class Reading:
             self.windows.append(copy.window)
             self._all_staged.append(([copy.window], copy.events))
 
-    def respelled(self, window: Window, known: Callable[[], DataFrame]) -> Staged:
+    def respelled(self, window: Window, sink: SinkRows, target_rows: Callable[[], DataFrame]) -> Staged:
         """What was staged, for a target that may spell keys otherwise than the source does by now.
 
-        :param known: the target's rows
+        :param sink: of the target
+        :param target_rows: its rows
         """
         assert self.staged is not None
-        return self._source.respelled(self.staged, window, known, f"{self._folder}/spelled-{secrets.token_hex(6)}")
+        folder = f"{self._folder}/spelled-{secrets.token_hex(6)}"
+        is_sure = sink.is_comparable if sink.facts.takes_history else None
+        return self._source.respelled(
+            self.staged, window, lambda: sink.keys_there(target_rows()), folder, is_sure=is_sure
+        )
 
     def has_lost_copy(self) -> bool:
         """Whether another run has finished the copy that this one reads, and removed it: it counts for nothing then."""
@@ -244,7 +250,7 @@ class Reading:
 
         :raises MsSqlCdcError: as ``stage``
         """
-        if window.is_empty or is_gap(window.after, self.readable_from):
+        if window.is_empty or is_gap(window.after, self.readable_from) or not self._table.feed.CAN.exact_cut:
             return None
         if window not in self._before_copy:
             events, number = self.staged, len(self._all_staged)

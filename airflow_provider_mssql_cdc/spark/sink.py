@@ -164,7 +164,7 @@ class Sink:
         self.rows.unfilled = self.columns.unfilled(state)
         if todo.goes_on:
             assert todo.window is not None
-            staged = reading.respelled(window, lambda: self.rows.now(self.target.rows(state)))
+            staged = reading.respelled(window, self.rows, lambda: self.target.rows(state))
             gaps = self._gaps(state, window, todo, reading)
             target_rows = self.target.rows_of(state, lambda: self.rows.looked_up(window, staged))
             target_rows = with_nulls(target_rows, added)
@@ -292,7 +292,7 @@ class Sink:
         names = ("rows", "old", "vanished")
         kept = {name: write_rows(getattr(found, name), f"{folder}/{name}").rows() for name in names}
         found = dataclasses.replace(found, **kept)
-        witness = reading.witness(at)
+        self.rows.check_exact(witness := reading.witness(at))
         write = self.rows.mended(found, target_rows, at, witness.time if witness else None)
         after = marker
         if marker.position < at:
@@ -360,14 +360,14 @@ class Sink:
             return (*state.gaps, *by_another_key)
         if todo.lost_after is None:
             return ()
-        lost = todo.lost_after
-        if lost == window.after or self._missed(window, reading, state, todo) is not None:
+        lost, upto = todo.lost_after, self.rows.table.counts_from(window)
+        if lost == upto or self._missed(window, reading, state, todo) is not None:
             return (*state.gaps, *by_another_key) if self.rows.keeps_rows else ()
         if not is_rekeyed:
-            self._warn(f"{self.spec.name}: the changes from {lost} to {window.after} are lost; loaded anew from there")
+            self._warn(f"{self.spec.name}: the changes from {lost} to {upto} are lost; loaded anew from there")
         elif self.rows.keeps_rows:
             # a mirror has lost nothing by that
-            what = f"of the changes from {lost} to {window.after} it has the last values alone"
+            what = f"of the changes from {lost} to {upto} it has the last values alone"
             self._warn(f"{self.spec.name}: {what}; loaded anew from there by another key")
         return (*self.rows.lacks(state.gaps, lost, window), *by_another_key)
 

@@ -74,7 +74,7 @@ def test_a_name_that_is_taken_is_refused(columns):
         check_columns(TABLE, schema(*columns))
 
 
-@pytest.mark.parametrize("name", ["_version", "_FROM_VERSION", "_to_version"])
+@pytest.mark.parametrize("name", ["_version", "_FROM_VERSION", "_to_version", "_read_at"])
 def test_names_of_columns_of_versions_are_taken_where_positions_are_versions(name):
     check_columns(TABLE, schema((name, "int")))
     with pytest.raises(UnsupportedColumnError, match="the name of"):

@@ -31,6 +31,7 @@ from airflow_provider_mssql_cdc.core.target import Target
 NAME, DAY = TableName("dbo", "a"), datetime.datetime(2026, 1, 1)
 COLUMNS = (Column(1, 1, "Id", "int", 4, 10, 0, False, None), Column(2, 2, "v", "int", 4, 10, 0, True, None))
 CAPTURED = CaptureInstance("dbo_a", 70, NAME, 7, DAY, COLUMNS, ("Id",), ("Id",))
+WHERE = Choice(where=(("v", "=", 1),))
 TRACKED = TrackedTable("dbo.a", 7, NAME, 7, DAY, COLUMNS, (), ("Id",))
 OPTIONS = TableOptions(Target.parse("iceberg://lake/shop"))
 LSN, VERSION = Lsn(bytes([*bytes(9), 5])), Version(5)
@@ -131,6 +132,13 @@ def test_change_data_capture_is_refused_nothing():
         ({"on_schema_change": "propose"}, {"replay": True}, ["replay=True", "on_schema_change='propose'"]),
         ({"on_schema_change": "evolve"}, {}, []),
         ({"on_schema_change": "fail"}, {}, []),
+        ({"shapes": ("history",), "choice": WHERE}, {}, []),
+        ({"shapes": ("history",), "history": HistoryOptions("net", operations=("insert",))}, {}, []),
+        (
+            {"shapes": ("history",), "history": HistoryOptions("net", operations=("insert",)), "choice": WHERE},
+            {},
+            ["operations beside where need what rows were before"],
+        ),
     ],
 )
 def test_what_a_tracked_table_cannot_do_is_refused(options, run, why):

@@ -51,10 +51,11 @@ def right(found: TrackedOrigin) -> None:
 @pytest.mark.parametrize(
     "snapshots", [True, pytest.param(False, marks=pytest.mark.thorough)], ids=["exact", "converging"]
 )
-def test_the_mirror_is_the_source_at_its_version_after_runs_that_are_killed(origin, monkeypatch, snapshots):
+def test_targets_are_the_source_at_their_versions_after_runs_that_are_killed(origin, monkeypatch, snapshots):
     found = tracked(origin, snapshots=snapshots)
     rng = random.Random(harsh.SEED)
-    runs = PlannedRuns(found, "things")
+    shapes = ("mirror", "history", "scd2") if snapshots else ("mirror",)
+    runs = PlannedRuns(found, "things", shapes=shapes)
     runs.options = A_CHUNK
     with Writers(found, NAME, COLUMNS, drawn(rng)) as writers:
         for number in range(12):
@@ -67,12 +68,12 @@ def test_the_mirror_is_the_source_at_its_version_after_runs_that_are_killed(orig
                 break
         else:
             raise AssertionError("it never ends")
-        mirror, reached = found.mirror(NAME, COLUMNS), runs.position("things")
     assert number > 1
-    if snapshots:
-        assert mirror == writers.state(reached)
+    for shape, sink in runs.stored("things").loaded.items() if snapshots else ():
+        assert found.shown(NAME, shape, COLUMNS, sink.applied) == writers.state(sink.applied), shape
     runs.run()
-    right(found)
+    for shape, sink in runs.stored("things").loaded.items():
+        assert found.shown(NAME, shape, COLUMNS, sink.position) == found.source(NAME, COLUMNS), shape
     assert folders(found) == []
     assert runs.stored("things").copies == ()
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from collections.abc import Iterator, Sequence
 
 import pytest
 
+from airflow_provider_mssql_cdc.spark import filling
+from airflow_provider_mssql_cdc.spark.copies.table_copy import TableCopy
+from airflow_provider_mssql_cdc.spark.sources.ct.table import TrackedRows
 from tests.support import harsh
+from tests.support.spark.kill_points import AFTER, BEFORE, POINTS, Point
+from tests.support.spark.stop import Killed, kill_at
 from tests.support.spark.tracked_origin import PlannedRuns, TrackedOrigin, Writers
 
 pytestmark = [pytest.mark.xdist_group("tests.spark.test_tracked_tables"), pytest.mark.timeout(1800)]
 
 NAME, SHAPES = "lab.things", ("mirror", "history", "scd2")
+
+STOPS = [
+    Point(TrackedRows, "keep", AFTER),
+    Point(TableCopy, "_finished", AFTER),
+    Point(filling, "_filled", BEFORE),
+    Point(filling, "_filled", AFTER),
+    *(POINTS["iceberg"][label] for label in ("branch made", "one shape committed", "no receipt")),
+]
 
 STEPS = {
     "a column with a default, and one that only an update fills": (
@@ -86,7 +100,7 @@ def drawn(rng: random.Random, set_: str) -> Iterator[str]:
         )
 
 
-def test_a_new_column_is_filled_while_others_write(origin):
+def test_a_new_column_is_filled_while_others_write_and_runs_are_killed(origin, monkeypatch):
     found = TrackedOrigin(origin, snapshots=True)
     found.sql("EXEC sys.sp_cdc_disable_db; CREATE SCHEMA lab")
     found.sql("CREATE TABLE lab.things (id int NOT NULL PRIMARY KEY, a int)")
@@ -109,9 +123,12 @@ def test_a_new_column_is_filled_while_others_write(origin):
     found.sql("ALTER TABLE lab.things ADD b int NOT NULL DEFAULT 7")
     columns = ("id", "a", "b")
     with Writers(found, NAME, columns, drawn(rng, "b = {}")) as writers:
-        for _ in range(3):
+        for number in range(6):
+            with monkeypatch.context() as patch, contextlib.suppress(Killed):
+                kill_at(patch, STOPS[(number + harsh.SEED) % len(STOPS)])
+                runs.run(checkpoint=False)
             runs.run()
-            if "b" in origin.lake(NAME)[0]:
+            if all("b" in origin.lake(NAME, shape)[0] for shape in SHAPES):
                 break
     compare(writers, columns)
     with Writers(found, NAME, columns, drawn(rng, "a = {0}, b = {0}")) as writers:

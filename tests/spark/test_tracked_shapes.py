@@ -198,3 +198,36 @@ def test_what_differs_is_mended_while_others_write(origin):
     for shape in SHAPES:
         at = found.reached(NAME, shape)
         assert found.shown(NAME, shape, COLUMNS, at) == writers.state(at), (shape, at)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "shapes"),
+    [
+        ("postgresql", SHAPES),
+        pytest.param("delta", SHAPES, marks=pytest.mark.thorough),
+        pytest.param("parquet", ("history",), marks=pytest.mark.thorough),
+    ],
+)
+def test_each_format_holds_what_was_seen(origin, file_format, shapes, request):
+    origin.format = file_format
+    if file_format == "postgresql":
+        origin.into(request.getfixturevalue("postgresql"))
+    found = tracked(origin, snapshots=True)
+    states = {}
+    for change in (
+        "UPDATE lab.things SET a = 2 WHERE id < 9",
+        "DELETE FROM lab.things WHERE id IN (3, 4); INSERT INTO lab.things VALUES (99, NULL, N'new')",
+        "INSERT INTO lab.things VALUES (3, 3, N'again'); UPDATE lab.things SET id = 100 WHERE id = 99",
+    ):
+        found.sql(f"BEGIN TRANSACTION; {change}; COMMIT")
+        (table,) = found.load(found.table(NAME, shapes=shapes)).tables
+        assert table.error is None
+        states[found.current()] = found.source(NAME, COLUMNS)
+    for at, state in states.items():
+        for shape in shapes:
+            if shape != "mirror" or at == found.current():
+                assert found.shown(NAME, shape, COLUMNS, at) == state, (shape, at)
+    if "history" in shapes:
+        events = [row for row in history(found) if row["_op"] != "R"]
+        assert all(row["_commit_ts"] is not None and row["_read_at"] is not None for row in events)
+        assert {row["_unknown"] is None or tuple(row["_unknown"]) for row in events} == {(), ("a", "note")}

@@ -195,6 +195,13 @@ class SinkRows(ABC):
         """
         raise NotImplementedError
 
+    def keys_there(self, target_rows: DataFrame) -> DataFrame:
+        """The keys of the source table's rows as the sink shows them, each once.
+
+        :param target_rows: the rows of the target
+        """
+        return self.now(target_rows).select(*map(column, self.table.key))
+
     def of_key(self, target_rows: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
         """The rows of the target that are told apart by the key of now.
 
@@ -307,7 +314,7 @@ class SinkRows(ABC):
         :param after: up to here it was loaded
         :param window: from the copy's low on
         """
-        return (*known, Gap(after, window.after))
+        return (*known, Gap(after, self.table.counts_from(window)))
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest position that the target's rows name; None where they name none."""

@@ -90,7 +90,13 @@ class History(SinkRows):
             copied = self.table.copied(copy, staged, window)
             at_low = [rows for rows in (copied.stay, copied.was) if rows is not None]
             at = self.table.counts_from(window)
-            parts += [self.at_low(rows, at, begun.known_at).select(*names) for rows in at_low]
+            number = self._number(at, target_rows)
+            parts += [self.at_low(rows, at, begun.known_at, number).select(*names) for rows in at_low]
+            if begun.anew and begun.key_before is None and not self.table.spec.feed.CAN.before_images:
+                # else no row would ever tell of these
+                gone = by_keys_of(self.now(target_rows), copied.stay, self.table.key, "left_anti")
+                ended = self.at_low(gone, at, begun.known_at, number).withColumn("_op", F.lit("D"))
+                parts.append(ended.select(*names))
             if copied.events is not None:
                 parts.append(self.shown(copied.events).select(*names))
         elif staged is not None and not window.is_empty:
@@ -124,9 +130,24 @@ class History(SinkRows):
     @property
     def _order(self) -> Column:
         """In which a key's rows follow each other."""
-        # a version is not drawn by each thing that is read: copies may stand at one
-        read_at = ["_read_at"] if "_read_at" in self.system_columns else []
-        return F.struct(self.table.position, F.coalesce("_seq", F.lit(_BEHIND_EVENTS)), *read_at)
+        return F.struct(self.table.position, F.coalesce("_seq", F.lit(_BEHIND_EVENTS)))
+
+    def _number(self, at: Position, target_rows: DataFrame) -> int | None:
+        """The ``_seq`` of rows that are copied at a position; None where that alone tells their place.
+
+        A copy draws no version, so that several may stand at one, behind what changed with it.
+        """
+        if self.table.spec.feed.CAN.before_images:
+            return None
+        there = target_rows.where(F.col(self.table.position) == at.sort_key)
+        last: int | None = there.agg(F.max("_seq")).collect()[0][0]
+        return 1 + (last or 0)
+
+    def keys_there(self, target_rows: DataFrame) -> DataFrame:
+        """Those whose newest row is no delete."""
+        newest = F.max_by("_op", self._order).alias(_LATEST)
+        by_key = target_rows.where("_op != 'B'").groupBy(*map(column, self.table.key)).agg(newest)
+        return by_key.where(F.col(_LATEST) != "D").select(*map(column, self.table.key))
 
     def of_key(self, target_rows: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
         """Without the images of before another key: at its copy's low the history has a row of each key."""
@@ -137,8 +158,9 @@ class History(SinkRows):
         self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
     ) -> Write:
         """Rows that differ as ``R``, and those that vanished as ``D`` with their last image."""
-        rows = self.at_low(found.rows, at, known_at)
-        gone = self.at_low(found.vanished, at, known_at).withColumn("_op", F.lit("D"))
+        number = self._number(at, target_rows)
+        rows = self.at_low(found.rows, at, known_at, number)
+        gone = self.at_low(found.vanished, at, known_at, number).withColumn("_op", F.lit("D"))
         return Write(rows.unionByName(gone).withColumn(_MENDS, F.lit(True)))
 
     def filled(
@@ -165,7 +187,8 @@ class History(SinkRows):
         others = [target.name for target in self.data_columns if target.name not in {*key, *names}]
         unknown_now = F.array(*map(F.lit, others)).cast("array<string>")
         rows = rows.unionByName(without.withColumn("_unknown", unknown_now), allowMissingColumns=True)
-        return Write(self.at_low(rows, window.upto, known_at))
+        number = self._number(window.upto, target_rows)
+        return Write(self.at_low(rows, window.upto, known_at, number))
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest event."""
@@ -224,11 +247,18 @@ class History(SinkRows):
         events = self._without(events).where(F.col("_op").isin(*letters(self.sink.history)))
         return records(self.table, events) if self.is_wide else events
 
-    def at_low(self, rows: DataFrame, low: Position, read_at: datetime.datetime | None = None) -> DataFrame:
+    def at_low(
+        self,
+        rows: DataFrame,
+        low: Position,
+        read_at: datetime.datetime | None = None,
+        number: int | None = None,
+    ) -> DataFrame:
         """Rows of the source table as a history holds them: they were there at a copy's low.
 
         :param rows: with ``_unknown``, where they lack a value
         :param read_at: by the server's clock
+        :param number: their ``_seq``; None where they have none
         """
         columns = {**event_columns(self.table.position_kind), TRAN_ID: "STRING"}
         said = {
@@ -236,6 +266,7 @@ class History(SinkRows):
             self.table.position: F.lit(low.sort_key),
             "_changed": no_names(),
             "_unknown": unknown(rows),
+            "_seq": F.lit(number),
             "_read_at": F.lit(read_at.isoformat() if read_at is not None else None),
         }
         return self._without(

@@ -58,11 +58,14 @@ class TableSource(Protocol):
         :param before_images: with all of them, and the times of commits
         """
 
-    def respelled(self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str) -> Staged:
+    def respelled(
+        self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str, *, is_sure: bool | None
+    ) -> Staged:
         """What was staged, for a target that may spell keys otherwise than the source does by now.
 
-        :param known: the target's rows
+        :param known: the keys that the target shows
         :param folder: for what is found out; must not exist yet
+        :param is_sure: whether these are all that were there; None where it does not matter what inserts are
         """
 
     def copy(self, order: CopyOrder) -> Copy | Unfinished:

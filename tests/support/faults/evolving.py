@@ -180,7 +180,7 @@ class EvolvingJobSource(JobSource):
             folder.events += events
             folder.kept = upto
 
-    def respelled(self, staged: Any, window: Window, known: Any, folder: str) -> Any:
+    def respelled(self, staged: Any, window: Window, known: Any, folder: str, *, is_sure: bool | None) -> Any:
         return staged
 
     def has_lost_copy(self) -> bool:
@@ -226,6 +226,7 @@ class _Mirror(_Filling, PlainMirror):
         names: Sequence[str],
         window: Window,
         common: Any,
+        known_at: Any = None,
     ) -> Any:
         return Write(
             lambda rows: as_rows(
@@ -252,6 +253,7 @@ class _Versions(_Filling, PlainVersions):
         names: Sequence[str],
         window: Window,
         common: Any,
+        known_at: Any = None,
     ) -> Any:
         told = {(e[0], e[3]): e[4] for e in events or ()}
 
@@ -275,6 +277,7 @@ class _History(_Filling, PlainHistory):
         names: Sequence[str],
         window: Window,
         common: Any,
+        known_at: Any = None,
     ) -> Any:
         at, of_all = number(window.upto), self.table.spec.history_fill == ALL
 

@@ -84,7 +84,7 @@ class JobSource:
             again=None,
         )
 
-    def respelled(self, staged: Any, window: Window, known: Any, folder: str) -> Any:
+    def respelled(self, staged: Any, window: Window, known: Any, folder: str, *, is_sure: bool | None) -> Any:
         return staged
 
     def has_lost_copy(self) -> bool:

@@ -123,7 +123,7 @@ class LoggedRows:
         events = self.read([Window(low, high)], f"{folder}/{secrets.token_hex(4)}", before_images=True)
         return Copy("", files, low, high, files.rows().count(), events, ())
 
-    def respelled(self, staged: Any, window: Window, known: Any, folder: str) -> Any:
+    def respelled(self, staged: Any, window: Window, known: Any, folder: str, *, is_sure: bool | None) -> Any:
         return staged
 
     def has_lost_copy(self) -> bool:

@@ -129,7 +129,7 @@ class TrackedOrigin:
         if shape == HISTORY:
             newest: dict[Any, dict[str, Any]] = {}
             # what was copied at a version is behind what changed with it
-            for row in sorted(rows, key=lambda row: (row["_version"], row["_op"] == "R", row["_read_at"])):
+            for row in sorted(rows, key=lambda row: (row["_version"], row["_seq"])):
                 if row["_version"] <= at.value:
                     newest[row[columns[0]]] = row
             rows = [row for row in newest.values() if row["_op"] != "D"]

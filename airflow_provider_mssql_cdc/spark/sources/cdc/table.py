@@ -147,7 +147,9 @@ class CapturedTable(CopiedTable):
         pin = scan.pin if by_locks else None
         return Chunks(jdbc, self.table, self._mappings, parts, self._salt, pin, conditions)
 
-    def respelled(self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str) -> Staged:
+    def respelled(
+        self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str, *, is_sure: bool | None
+    ) -> Staged:
         """The same: an image says how the key was spelled before."""
         return staged
 

@@ -43,6 +43,7 @@ class ReadChanges:
     :param gone: keys that a target has and the table does not, though no change names them, with a version of the
         changes; None where none were looked for
     :param is_whole: all rows that the table has are among them, so that a target has no others
+    :param is_net: the letters are those of the whole window; else of parts of it
     """
 
     rows: DataFrame
@@ -54,6 +55,7 @@ class ReadChanges:
     times: DataFrame | None = None
     gone: DataFrame | None = None
     is_whole: bool = False
+    is_net: bool = True
 
     def events(self) -> DataFrame:
         """One row for each key that changed, as it is spelled by now, and a delete of each that went without one."""
@@ -90,17 +92,22 @@ def replaced(earlier: DataFrame, later: DataFrame, key: Sequence[str], other: Da
     left = by_keys_of(earlier, later, key, "left_anti")
     if other is not None:
         left = by_keys_of(left, other, key, "left_anti")
-    return left.unionByName(later)
+    # of versions before that kept no columns of updates
+    return left.unionByName(later, allowMissingColumns=True)
 
 
-def lettered(rows: DataFrame, known: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Rows of changes as inserts of the keys that are not known, and updates of the others, of which nobody knows the
-    columns; deletes remain.
+def lettered(rows: DataFrame, known: DataFrame, key: Sequence[str], *, hides: bool, has_columns: bool) -> DataFrame:
+    """Rows of changes as inserts of the keys that are not known, and updates of the others; deletes remain.
+
+    :param hides: rows may be there that do not fulfil the filter: a delete of a key that is not known is none
+    :param has_columns: whether the updates name the columns of the whole window
     """
     there = known.select(*renamed(key)).distinct().withColumn(_HERE, F.lit(True))
     found = rows.join(there, same_key(key), "left").withColumn(_HERE, F.coalesce(_HERE, F.lit(False)))
     operation = F.when(F.col("_op") == "D", "D").when(F.col(_HERE), "U").otherwise("I")
-    names = [name for name in rows.columns if name != "_changed"]
+    if hides:
+        found = found.where((F.col("_op") != "D") | F.col(_HERE))
+    names = [name for name in rows.columns if name != "_changed" or has_columns]
     return found.withColumn("_op", operation).select(*map(column, names))
 
 
@@ -111,7 +118,8 @@ def newest_of(parts: Sequence[DataFrame], key: Sequence[str]) -> DataFrame:
     """
     numbered = [part.withColumn(_PART, F.lit(number)) for number, part in enumerate(parts)]
     order = Frame.partitionBy(*map(column, key)).orderBy(F.col(_PART).desc())
-    rows = reduce(DataFrame.unionByName, numbered).withColumn(_PLACE, F.row_number().over(order))
+    joined = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), numbered)
+    rows = joined.withColumn(_PLACE, F.row_number().over(order))
     return rows.where(F.col(_PLACE) == 1).drop(_PART, _PLACE)
 
 
@@ -307,15 +315,17 @@ class StagedChanges:
             if window.upto < around.upto:
                 # to be counted: of other keys nobody knows what they were there
                 rows = rows.where(F.col("_version") <= window.upto.sort_key)
-            self._parts[window] = replace(whole, rows=rows, counts=counted(rows), is_whole=False)
+            part = replace(whole, rows=rows, counts=counted(rows), gone=None, is_whole=False, is_net=False)
+            self._parts[window] = part
         return self._parts[window]
 
     def _around(self, window: Window) -> Window:
-        """The window that was read and holds this one."""
+        """The window that was read and holds this one; else one that ends with it, where nothing happened before."""
         if window in self.read:
             return window
-        around = [each for each in self.read if each.after <= window.after and window.upto <= self.proven[each]]
-        return max(around, key=lambda each: each.after)
+        ending = [each for each in self.read if window.upto <= self.proven[each]] or [*self.read]
+        holding = [each for each in ending if each.after <= window.after] or ending
+        return max(holding, key=lambda each: each.after)
 
     def rows(self, window: Window) -> DataFrame:
         """The window's rows."""

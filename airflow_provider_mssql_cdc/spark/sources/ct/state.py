@@ -28,6 +28,9 @@ from airflow_provider_mssql_cdc.spark.sources.catalog import read_parts
 _ON = 1
 """``snapshot_isolation_state`` of a database that allows it (docs: sys.databases)."""
 
+_VERSIONS = 500
+"""Of so many versions a statement asks by their numbers."""
+
 ON_A_SECONDARY = 22117
 """What SQL Server itself answers on a secondary replica that knows no versions."""
 
@@ -138,12 +141,18 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
         )
 
 
-def read_times(jdbc: Jdbc, window: Window) -> DataFrame:
-    """The times of the commits of a window, by version, for a login that sees ``sys.dm_tran_commit_table``."""
+def read_times(jdbc: Jdbc, window: Window, changes: DataFrame) -> DataFrame:
+    """The times of the commits of a window, by version, for a login that sees ``sys.dm_tran_commit_table``.
+
+    :param changes: of which the times are asked for; where they name many versions, those of all others are read, too
+    """
+    rows = changes.select("_version").distinct().limit(_VERSIONS + 1).collect()
+    few = ", ".join(str(row["_version"]) for row in rows) or "NULL" if len(rows) <= _VERSIONS else ""
     query = (
         "SELECT commit_ts AS _version, CONVERT(varchar(23), commit_time, 121) AS _commit_ts"
         " FROM sys.dm_tran_commit_table"
         f" WHERE commit_ts > {window.after.sort_key} AND commit_ts <= {window.upto.sort_key}"
+        f"{f' AND commit_ts IN ({few})' if few else ''}"
     )
     times = jdbc.frame(query, "_version BIGINT, _commit_ts STRING")
     return times.withColumn("_commit_ts", F.col("_commit_ts").cast("timestamp_ntz"))

@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.columns import ColumnMapping, key_columns
 from airflow_provider_mssql_cdc.core.conditions import Condition
 from airflow_provider_mssql_cdc.core.copies import KeptWindow, joined_windows
 from airflow_provider_mssql_cdc.core.copy_wanted import AUTO, READ_COMMITTED, SNAPSHOT
-from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, GapError
+from airflow_provider_mssql_cdc.core.exceptions import CommitConflictError, ConnectionSettingError, GapError
 from airflow_provider_mssql_cdc.core.key import loose
 from airflow_provider_mssql_cdc.core.lineage import CONVERGING, EXACT, VersionHistory, Witness
 from airflow_provider_mssql_cdc.core.passing import CopyEnd
@@ -114,7 +114,8 @@ class TrackedRows(CopiedTable):
         for number, window in enumerate(windows):
             read[window], proven[window] = self._read(window.after, f"{folder}/{number}")
             if before_images:
-                times = self._times(Window(window.after, proven[window]), f"{folder}/{number}-times")
+                whole = Window(window.after, proven[window])
+                times = self._times(whole, read[window].rows, f"{folder}/{number}-times")
                 read[window] = replace(read[window], times=times)
         check_columns(self.jdbc, self.table)
         return StagedChanges(read, proven)
@@ -138,12 +139,12 @@ class TrackedRows(CopiedTable):
         self._proven[reached] = replace(witness, tracking=replace(witness.tracking, held=held, commit=commit))
         return found, reached
 
-    def _times(self, window: Window, folder: str) -> DataFrame | None:
+    def _times(self, window: Window, changes: DataFrame, folder: str) -> DataFrame | None:
         """The times of the commits of a window that was read; None where the login does not see them."""
         witness = self._proven[Version.of(window.upto)]
         if window.is_empty or witness.tracking is None or witness.tracking.commit is None:
             return None
-        return write_rows(read_times(self.jdbc, window), folder).rows()
+        return write_rows(read_times(self.jdbc, window, changes), folder).rows()
 
     def _has_untouched(self, since: Position) -> bool:
         statement = tracked_catalog.untouched(self.table.name, self.feed.primary_key, str(since.sort_key))
@@ -204,22 +205,38 @@ class TrackedRows(CopiedTable):
             return None
         return other_spellings(self.jdbc, schema, self._mappings, changes, known, folder)
 
-    def respelled(self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str) -> StagedChanges:
-        """With a delete of each key that the target spells otherwise than one that changed, or that is gone."""
+    def respelled(
+        self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str, *, is_sure: bool | None
+    ) -> StagedChanges:
+        """With a delete of each key that the target spells otherwise than one that changed, or that is gone; and with
+        inserts and updates by what the target has, where the letters do not tell.
+        """
         assert isinstance(staged, StagedChanges)
         read, key = staged.of(window), key_columns(self.table.schema, self._mappings)
-        if window not in staged.read:
-            read = replace(read, rows=lettered(read.rows, known(), key))
-            proven = Version.of(staged.reached(window))
-            staged = StagedChanges({**staged.read, window: read}, {**staged.proven, window: proven})
+        hides, is_net, rows = bool(self.table.selection.conditions), read.is_net, read.rows
+        if not is_net and is_sure is False:
+            raise CommitConflictError(
+                f"{window} was read in parts, and the target does not tell which keys were there.",
+                table=str(self.table.name),
+                advice="Nothing was loaded into it. Run the task again.",
+            )
+        if is_sure and (hides or not is_net):
+            rows = lettered(rows, known(), key, hides=hides, has_columns=is_net)
+        proven = Version.of(staged.reached(window))
+        found = replace(read, rows=rows, gone=self._gone(read, proven, known, folder))
+        return StagedChanges({**staged.read, window: found}, {**staged.proven, window: proven})
+
+    def _gone(
+        self, read: ReadChanges, reached: Position, known: Callable[[], DataFrame], folder: str
+    ) -> DataFrame | None:
+        """The keys that are known, and that no change names though they went; None where there can be none."""
+        key = key_columns(self.table.schema, self._mappings)
         if read.is_whole:
             left = by_keys_of(known().select(*map(column, key)), read.rows, key, "left_anti")
-            gone: DataFrame | None = left.withColumn("_version", F.lit(staged.reached(window).sort_key))
-        elif loose(self.table.schema, self.table.schema.key):
-            gone = self._spelled_otherwise(read.events(), known(), folder)
-        else:
-            return staged
-        return replace(staged, read={**staged.read, window: replace(read, gone=gone)})
+            return left.withColumn("_version", F.lit(reached.sort_key))
+        if loose(self.table.schema, self.table.schema.key):
+            return self._spelled_otherwise(read.rows, known(), folder)
+        return None
 
     def _by(self, state: TrackedState) -> Jdbc:
         return self.jdbc.by_snapshots() if self._by_snapshots(state) else self.jdbc
@@ -299,11 +316,18 @@ class TrackedRows(CopiedTable):
             rows = newest_of(parts, key)
         witness, times = self._proven.get(Version.of(window.upto)), None
         if witness is not None:
-            times = self._times(window, f"{place}/times")
+            times = self._times(window, rows, f"{place}/times")
         read_at = witness.time if witness is not None else None
-        found = ReadChanges(rows, counted(rows), None, None, None, read_at, times, is_whole=is_whole)
-        staged = StagedChanges({window: found}, {window: Version.of(window.upto)})
-        return self.respelled(staged, window, copied, f"{place}/spelled")
+        counts = counted(rows)
+        if is_whole and not counts.events:
+            # a target may yet have rows
+            counts = replace(counts, untold=1)
+        if "_changed" in rows.columns:
+            rows = rows.withColumn("_changed", F.array_except("_changed", F.array(*map(F.lit, gone))))
+        is_net = len(entries) == 1
+        found = ReadChanges(rows, counts, None, None, None, read_at, times, is_whole=is_whole, is_net=is_net)
+        found = replace(found, gone=self._gone(found, window.upto, copied, f"{place}/spelled"))
+        return StagedChanges({window: found}, {window: Version.of(window.upto)})
 
     def check_columns(self) -> None:
         """Prove that the columns are still those that were planned."""

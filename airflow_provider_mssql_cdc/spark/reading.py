@@ -174,14 +174,11 @@ class Reading:
         state = self._source.state(self._witnesses.values())
         self.check_reached(state, copy.high)
         self.check_not_restored(state.lineage)
-        self.copy, self.low, self._before_images = copy, copy.low, True
-        self.staged = None if copy.window.is_empty else copy.events
-        if not copy.window.is_empty:
-            self.windows.append(copy.window)
-            self._all_staged.append(([copy.window], copy.events))
+        self.copy, self.low = copy, copy.low
+        self.take_events(copy)
 
     def take_events(self, copy: Copy) -> None:
-        """Take windows from the events of a copy that another one has read."""
+        """Take windows from the events of a copy, which another one may have read."""
         self._saw(copy.witnesses)
         self.staged, self._before_images = None if copy.window.is_empty else copy.events, True
         if not copy.window.is_empty:

@@ -265,8 +265,9 @@ class TrackedRows(CopiedTable):
     def copy_low(self, state: SourceState, scan: TableScan, order: CopyOrder) -> Position:
         """The newest version; one below it, behind which sinks want the changes of meanwhile."""
         low = self.low(state)
-        wanted = order.beside is not None and not is_gap(order.beside, state.readable_from)
-        return min(low, order.beside) if wanted and order.beside is not None else low
+        if order.beside is None or is_gap(order.beside, state.readable_from):
+            return low
+        return min(low, order.beside)
 
     def chunks(
         self, parts: Sequence[KeyPart], low: Position, scan: TableScan, conditions: Sequence[Condition] = ()
@@ -322,7 +323,7 @@ class TrackedRows(CopiedTable):
         if is_whole and not counts.events:
             # a target may yet have rows
             counts = replace(counts, untold=1)
-        if "_changed" in rows.columns:
+        if gone and "_changed" in rows.columns:
             rows = rows.withColumn("_changed", F.array_except("_changed", F.array(*map(F.lit, gone))))
         is_net = len(entries) == 1
         found = ReadChanges(rows, counts, None, None, None, read_at, times, is_whole=is_whole, is_net=is_net)

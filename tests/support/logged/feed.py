@@ -48,6 +48,9 @@ class Versions:
     def other_fork(self, fork: str | None) -> str | None:
         return None
 
+    def tracked_anew(self, witness: Any) -> str | None:
+        return None
+
     def contradiction(self, position: Position, witness: Any) -> str | None:
         if self.newest is None or position > self.newest:
             return f"the newest version is {self.newest}"

@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.chunks import Bound
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged
-from airflow_provider_mssql_cdc.core.feed import Feed, FeedRef
-from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness
+from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
-from airflow_provider_mssql_cdc.core.position import Position, is_gap
+from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.schema import ColumnFacts, KeptSchema
 
 
@@ -36,6 +36,7 @@ class CopyBegun:
     :param where: the conditions that its rows fulfil, as text; empty where it has all rows that are loaded
     :param by: the columns that it is cut by; empty for the key's
     :param altered_upto: where the last statement was then that has changed a captured column; None where none was known
+    :param changed_after: it has the rows that changed after this version of Change Tracking; None where it has all
     :param schema: the canonical JSON that ``schema_hash`` is made of; '' where a version has begun it that kept none
     """
 
@@ -55,6 +56,7 @@ class CopyBegun:
     by: tuple[str, ...] = ()
     altered_upto: Annotated[Position | None, Tagged] = None
     schema: str = ""
+    changed_after: Annotated[Position | None, Tagged] = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("copy", 1, "0.3.0", {})
@@ -250,60 +252,6 @@ def witnesses_of(
     seen = [(each.end.end.max_lsn, each.end.end.max_time) for each in read if each.end is not None]
     mapped = sorted((lsn, time) for lsn, time in seen if lsn is not None and time is not None)
     return found + [Witness(lsn, time, fork) for lsn, time in mapped[-1:]]
-
-
-def why_void(
-    begun: CopyBegun,
-    kept: Sequence[KeptWindow],
-    read: Sequence[ChunkRead | KeysRead] = (),
-    *,
-    feed: Feed,
-    schema_hash: str,
-    selection_hash: str | None,
-    key: tuple[str, ...],
-    protection: str | None = None,
-    where: tuple[str, ...] = (),
-    by: tuple[str, ...] = (),
-    altered_upto: Position | None = None,
-    gone: Sequence[ColumnFacts] = (),
-    lineage: Lineage,
-    readable_from: Position | None,
-) -> str | None:
-    """Say why a copy cannot go on, and must begin again; None where it can.
-
-    :param feed: that the table is read by now; so with ``schema_hash``, ``selection_hash``, ``key``, ``protection``
-    :param by: the columns that a copy is to be cut by; empty for the key's
-    :param where: the conditions that the rows which are wanted fulfil, as text; those of all rows, too, are enough
-    :param altered_upto: where the last statement is that has changed a captured column, which may have altered values
-        that a later one hides
-    :param gone: what the source table has dropped since, as ``CopyBegun.dropped_since`` says
-    :param lineage: of the source, with what became of ``witnesses_of`` the copy
-    :param readable_from: of the feed
-    """
-    if not begun.feed.is_same(feed):
-        return f"it was begun with {begun.feed.name} ({begun.feed.object_id}), and the table is read by {feed} now"
-    if (begun.schema_hash != schema_hash and not gone) or begun.key != key:
-        return "the captured columns or the key are others now"
-    if altered_upto is not None and altered_upto > (begun.altered_upto or begun.low):
-        return f"a captured column was changed at {altered_upto}"
-    if begun.selection_hash != selection_hash:
-        return "columns, where, rename or mask were changed"
-    if begun.protection != protection:
-        return "the login reads other rows, or other values, of the table now (masks, security policies)"
-    if begun.by != by and begun.descending:
-        return f"it is cut by {', '.join(begun.by or begun.key)}, and by {', '.join(by or key)} now (copy_by)"
-    if begun.where and begun.where != where:
-        return f"it reads rows where {' and '.join(begun.where)}, and others are wanted now"
-    reached = reached_by(begun, kept)
-    proofs = [(witness.lsn, witness) for witness in witnesses_of(begun, kept, read)]
-    for position, witness in [*proofs, (reached, None)]:
-        if why := lineage.contradiction(position, witness):
-            return f"{why}: the database was restored, or CDC or Change Tracking enabled anew"
-        if why := lineage.tracked_anew(witness):
-            return why
-    if is_gap(reached, readable_from):
-        return f"the changes after {reached} were purged: no run has kept them in time"
-    return None
 
 
 def bounds_of(chunks: Sequence[ChunkRead]) -> list[Bound]:

@@ -14,8 +14,6 @@ from airflow_provider_mssql_cdc.core.shapes import DELETES, check_shapes
 from airflow_provider_mssql_cdc.core.target import check_template
 
 FAIL, COPY = "fail", "copy"
-ON_GAP = (FAIL, COPY)
-"""What to do when changes were purged before they were loaded."""
 
 WARN, PROPOSE, EVOLVE = "warn", "propose", "evolve"
 ON_SCHEMA_CHANGE = (WARN, FAIL, PROPOSE, EVOLVE)
@@ -44,9 +42,13 @@ CDC, CT, AUTO = "cdc", "ct", "auto"
 SOURCES = (CDC, CT, AUTO)
 """By what a table is read: change data capture, Change Tracking, or whichever of them it has."""
 
+ON_GAP = ((FAIL,), (COPY,), (CT,), (CT, COPY))
+"""What to do when changes were purged before they were loaded: the table fails; it is copied; the rows are read that
+Change Tracking says to have changed; or so, and where that cannot be done it is copied.
+"""
+
 CHOICES = {
     "source": SOURCES,
-    "on_gap": ON_GAP,
     "on_schema_change": ON_SCHEMA_CHANGE,
     "fill": FILL,
     "history_fill": HISTORY_FILL,
@@ -58,6 +60,18 @@ CHOICES = {
 LOAD, ASK = "load", "ask"
 NEW_COLUMNS = (LOAD, ASK)
 """Whether columns that the source table gets are loaded, or wait until the entry names them."""
+
+
+def read_on_gap(of: str, given: Any) -> tuple[str, ...]:
+    """The ways to close a gap, in their order.
+
+    :param of: for messages
+    :raises ParameterError: for what is none of ``ON_GAP``
+    """
+    ways = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else ()
+    if ways not in ON_GAP:
+        raise ParameterError(f'on_gap={given!r}{of}: expected "fail", "copy", "ct" or ["ct", "copy"]')
+    return ways
 
 
 def _names(key: str) -> Callable[[str, Any], tuple[str, ...]]:
@@ -185,6 +199,7 @@ READ: dict[str, Callable[[str, Any], Any]] = {
     "table_properties": _texts("table_properties"),
     "propose_timeout": lambda table, given: read_timeout(f"the entry of {table} has propose_timeout", given),
     "new_columns": _new_columns,
+    "on_gap": lambda table, given: read_on_gap(f" of {table}", given),
     **{name: _one_of(name, known) for name, known in CHOICES.items()},
     "widen_list": _one_of("widen_list", (True, False)),
     "allow_masked": _one_of("allow_masked", (True, False)),

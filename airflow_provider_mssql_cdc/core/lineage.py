@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, RestoredError, SourceRestoredError
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, Version
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 
@@ -89,6 +90,7 @@ class OtherPosition:
     :param lsn: the LSN that it belongs to, or from which it may be used; None where it stands by itself
     :param noted_at: when it was noted; None where nobody asks
     :param purpose: what it is kept for
+    :param seen: how far the capture was when it was noted; None once ``lsn`` is known
     """
 
     position: dict[str, Any]
@@ -96,6 +98,7 @@ class OtherPosition:
     lsn: Lsn | None = None
     noted_at: datetime.datetime | None = None
     purpose: str | None = None
+    seen: CaptureProgress | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 

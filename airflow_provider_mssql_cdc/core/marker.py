@@ -25,10 +25,13 @@ class Gap:
 
     At ``upto`` the history goes on with a row of operation R for each row that the table had then. Of versions it is
     the end of the new copy: up to there one of before may count for longer than it did.
+
+    :param healed: there are rows only of the keys that changed: those of before hold on for the others
     """
 
     after: Position
     upto: Position
+    healed: bool = False
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 

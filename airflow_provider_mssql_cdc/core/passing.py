@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.interval import SLIGHTLY
 from airflow_provider_mssql_cdc.core.position import Lsn
@@ -37,6 +38,7 @@ class CaptureProgress:
     empty_scans: int | None
     latest: datetime.datetime | None
     utc_offset_minutes: int
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
 class CopyEnd:

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.adding import Adding, added_to, unnamed, widest
-from airflow_provider_mssql_cdc.core.changes import DEFAULT
+from airflow_provider_mssql_cdc.core.adding import Adding, added_to, widest
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
 from airflow_provider_mssql_cdc.core.choice import check_selection, check_values, select
 from airflow_provider_mssql_cdc.core.dropping import told_of_dropped
@@ -16,8 +15,8 @@ from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import has_begun, reaches_back, without_lower_bound
 from airflow_provider_mssql_cdc.core.filling import LeftOut, lagging_in, left_out, noted, own_columns, told_of_filling
 from airflow_provider_mssql_cdc.core.going_on import ids_there, names_before
-from airflow_provider_mssql_cdc.core.initial import WITH_COPY
-from airflow_provider_mssql_cdc.core.key import check_suited, choose_key, named_key
+from airflow_provider_mssql_cdc.core.healing import Healing, not_healed
+from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, restored
 from airflow_provider_mssql_cdc.core.newer_feed import feed_to_load, held_back
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
@@ -49,8 +48,8 @@ from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
 from airflow_provider_mssql_cdc.core.sink_errors import errors_of, left_of, raised_for
 from airflow_provider_mssql_cdc.core.source_choice import tracked_anew
-from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
+from airflow_provider_mssql_cdc.core.spec import Chosen
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, same_schema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
 
@@ -70,6 +69,7 @@ class Candidate:
     :param loaded_with: hash to canonical JSON of other columns that its sinks were loaded with
     :param adding: what decides of columns that they lack
     :param rekeyed: what those sinks were loaded with that go on by another key, by shape
+    :param healing: what heals gaps; None where nothing but a copy does
     """
 
     name: TableName
@@ -90,6 +90,7 @@ class Candidate:
     loaded_with: Mapping[str, str] = field(default_factory=dict)
     adding: Adding | None = None
     rekeyed: Mapping[str, KeptSchema] = field(default_factory=dict)
+    healing: Healing | None = None
 
     @property
     def fills(self) -> bool:
@@ -169,6 +170,7 @@ def assess(
     kept: KeptSchemas = unknown_schema,
     turn: Turn | None = None,
     hides: Callable[[Feed, Chosen], str | None] = lambda *_: None,
+    healing: Healing | None = None,
 ) -> Candidate | NotYet:
     """Decide whether, from where and from which instance a table can be loaded, and which of its sinks cannot.
 
@@ -179,6 +181,7 @@ def assess(
     :param kept: schemas by their hash
     :param turn: which shapes the run is about; by default all, as sound ones
     :param hides: what keeps the login from reading the rows that a feed's table holds; None where nothing does
+    :param healing: what heals gaps; None where nothing but a copy does
     :raises MsSqlCdcError: if no sink of the table can be loaded; it concerns this table alone
     """
     turn = turn or Turn(options.shapes)
@@ -289,6 +292,7 @@ def assess(
         },
         adding=adding,
         rekeyed=rekeyed,
+        healing=healing if feed.CAN.captured else None,
     )
     cut = upto
 
@@ -324,8 +328,7 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     :raises GapError: if none is left
     """
     loaded = {shape: state.position for shape, state in candidate.sinks.items() if state is not None}
-    has_key, is_wide = bool(candidate.schema.key), options.history.is_wide
-    copied = {s for s in loaded if s in candidate.rekeyed and SHAPES[s].takes_copy(wide=is_wide, has_key=has_key)}
+    copied = {s for s in loaded if s in candidate.rekeyed and takes_copy(candidate, options, s)}
     states, feed = {shape: state for shape, state in candidate.sinks.items() if state}, candidate.feed
     ended = {shape: why for shape, state in states.items() if (why := tracked_anew(feed, state, probe))}
     behind = {shape: at for shape, at in loaded.items() if shape in ended or is_gap(at, readable_from)}
@@ -334,7 +337,8 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     # a mirror lacks nothing after a copy by another key, and an scd2 no more than without the gap
     anew = {s for s in copied if s not in behind or s in gone or not SHAPES[s].takes_history}
     lost = {shape: position for shape, position in behind.items() if shape not in anew}
-    closed = {shape: position for shape, position in lost.items() if options.copies_on_gap or shape in gone}
+    left = {s: why for s in lost if (why := _lacks_healing(candidate, options, s, states[s])) is not None}
+    closed = {s: position for s, position in lost.items() if options.copies_on_gap or s in gone or s not in left}
     begin = anew | closed.keys()
     sinks = {shape: None if shape in begin else state for shape, state in candidate.sinks.items()}
     candidate = dataclasses.replace(candidate, sinks=sinks, lost_after={**candidate.lost_after, **closed})
@@ -346,53 +350,32 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     advice = (
         'Load the table anew once with on_gap="copy", or drop the target table and run `mssql-cdc checkpoint reset`'
     )
-    error = GapError(str(candidate.name), min(lost.values()), readable_from, advice=f"{advice}{more}.", why=why)
-    return candidate.without(dict.fromkeys(lost, error))
+    failed = {}
+    for shape in lost:
+        unhealed = f" {not_healed(left[shape])}" if candidate.healing is not None else ""
+        told = f"{advice}{more}.{unhealed}"
+        failed[shape] = GapError(str(candidate.name), min(lost.values()), readable_from, advice=told, why=why)
+    return candidate.without(failed)
 
 
-def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
-    """The table's part of the job spec."""
-    return TableSpec(
-        name=candidate.name,
-        feed=candidate.feed,
-        schema=candidate.schema,
-        unique_key=candidate.unique_key,
-        copy_by=options.copy_by,
-        grows=candidate.fills,
-        fills=bool(candidate.lagging),
-        history_fill=options.history_fill,
-        loaded_with=dict(candidate.loaded_with),
-        widens=bool(options.follows_types),
-        rekeys=rekeys(options),
-        named_key=named_key(candidate.feed, options.key),
-        incompatible=options.incompatible_types,
-        leaves_null=options.leaves_null,
-        lacks=candidate.adding.lacks(candidate.feed) if candidate.adding is not None else (),
-        unnamed_ids=unnamed(candidate.feed, options),
-        source_object_id=candidate.adding.source_object_id if candidate.adding is not None else None,
-        selection=candidate.selection,
-        ddl=candidate.ddl,
-        altered_at=candidate.altered_at,
-        sinks=tuple(
-            SinkSpec(
-                shape=shape,
-                table=options.target.table(options.table_name, candidate.name, shape),
-                read_through=stands.read_through if (stands := candidate.stands(shape)) else None,
-                expects=stands.applied if stands else None,
-                lost_after=candidate.lost_after.get(shape),
-                asserted=candidate.asserted(shape),
-                # it has none of the columns that the expressions are about
-                partition_by=options.partition_by if SHAPES[shape].has_data else (),
-                properties=dict(options.table_properties),
-                format=options.target.format,
-                deletes=options.deletes if SHAPES[shape].takes_deletes else HARD,
-                history=options.history if SHAPES[shape].takes_history else DEFAULT,
-                initial=options.initial if SHAPES[shape].takes_initial and state is None else WITH_COPY,
-                ddl_upto=state.ddl_upto if state else None,
-                unfilled=state.unfilled if state else (),
-                rekeyed=shape in candidate.rekeyed,
-                closes_gaps=options.copies_on_gap and not candidate.feed.CAN.captured,
-            )
-            for shape, state in candidate.sinks.items()
-        ),
-    )
+def takes_copy(candidate: Candidate, options: TableOptions, shape: str) -> bool:
+    """Whether a sink begins with a copy of the table's rows."""
+    return SHAPES[shape].takes_copy(wide=options.history.is_wide, has_key=bool(candidate.schema.key))
+
+
+def _lacks_healing(candidate: Candidate, options: TableOptions, shape: str, state: SinkState) -> str | None:
+    """Why Change Tracking does not heal a sink; None where it does."""
+    healing, schema = candidate.healing, candidate.schema
+    if healing is None:
+        return "on_gap does not name it"
+    if (why := healing.lacks(schema, unique_key=candidate.unique_key)) is not None:
+        return why
+    if not takes_copy(candidate, options, shape):
+        return f"{shape} shows no rows, but changes"
+    if state.asserted is not None:
+        return "a person has said where it stands"
+    if shape in candidate.rekeyed or state.unfilled or not same_schema(state.schema_hash or "", schema):
+        return "its columns were changed, too"
+    assert healing.tracked is not None
+    found = healing.version(state.positions, state.position, healing.tracked.min_valid_version)
+    return found if isinstance(found, str) else None

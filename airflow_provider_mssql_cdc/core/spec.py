@@ -12,8 +12,9 @@ from airflow_provider_mssql_cdc.core.copy_wanted import AUTO, AskedCopy, KnownCo
 from airflow_provider_mssql_cdc.core.entry_values import CHANGED, FAIL
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, DroppedColumn, Feed, FeedRef
 from airflow_provider_mssql_cdc.core.formats import ICEBERG
+from airflow_provider_mssql_cdc.core.healing import Healing
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
-from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.marker import TaskRun
 from airflow_provider_mssql_cdc.core.position import Cut, Position
 from airflow_provider_mssql_cdc.core.schema_changes import ChangesSpec
@@ -75,7 +76,10 @@ class SinkSpec:
     :param ddl_upto: the columns that it was last loaded with are those behind all DDL up to here
     :param rekeyed: it was loaded by another key, as the checkpoint says
     :param unfilled: target columns whose rows of before are not filled yet, as checkpoint and plan know
-    :param closes_gaps: so it does with a gap that only its marker tells of: no position can be named in its place
+    :param closes_gaps: so it does with a gap that only its marker tells of: no position can be named in its place, or
+        Change Tracking may heal it
+    :param positions: of other kinds that the checkpoint has for where the sink stands
+    :param applied: position of the marker that they count beside; None where there are none
     """
 
     shape: str
@@ -94,6 +98,8 @@ class SinkSpec:
     rekeyed: bool = False
     unfilled: tuple[str, ...] = ()
     closes_gaps: bool = False
+    positions: tuple[OtherPosition, ...] = ()
+    applied: Position | None = None
 
     @property
     def name(self) -> str:
@@ -162,6 +168,7 @@ class TableSpec:
     :param source_object_id: of the table that its sinks were loaded from, as the checkpoint knows; None where it does
         not
     :param rekeys: sinks that were loaded by another key begin anew by this one
+    :param healing: what heals gaps; None where nothing but a copy does
     :param named_key: the key that the entry names for a feed which has none of its own, whether it is the one to use or
         not
     """
@@ -197,6 +204,7 @@ class TableSpec:
     rekeys: bool = False
     named_key: tuple[str, ...] = ()
     drops: tuple[DroppedColumn, ...] | None = None
+    healing: Healing | None = None
 
     @property
     def types(self) -> str:

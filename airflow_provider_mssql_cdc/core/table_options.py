@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Required, TypedDict
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, WIDE, HistoryOptions
 from airflow_provider_mssql_cdc.core.entry_values import (
@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.core.entry_values import (
     CDC,
     CHANGED,
     COPY,
+    CT,
     EVOLVE,
     FAIL,
     KEEP,
@@ -35,53 +36,6 @@ from airflow_provider_mssql_cdc.core.selection import DROP, HASH
 from airflow_provider_mssql_cdc.core.shapes import HARD, MIRROR, SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, column_meant
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target
-
-
-class TableEntry(TypedDict, total=False):
-    """An entry of ``tables``. The last keys have the parameters of the same names as defaults.
-
-    :param table: a pattern, such as ``sales.people`` or ``sales.*``
-    :param columns: to be loaded; by default all
-    :param where: conditions that a row must fulfil, all of them: ``("status", "<>", "draft")``, with ``=``, ``<>``,
-        ``<``, ``<=``, ``>``, ``>=``, ``in``, ``not in``, or without a value ``is null``, ``is not null``. Texts are
-        compared exactly, as binary collations do
-    :param rename: column to another name
-    :param mask: column to ``hash`` (SHA-256 of salt and value), ``redact`` (the same for all rows: ``redacted``, or
-        NULL where it is no text) or ``drop``
-    :param key: columns that identify a row, for a table without primary key or unique index
-    :param copy_by: captured columns by which copies are cut into chunks, those with which an index begins; by default
-        the key. Their values may repeat, and be NULL
-    :param partition_by: Spark partition expressions for tables that the load creates; Delta takes columns alone
-    :param new_columns: ``load`` or ``ask``: whether columns that the source table gets are loaded, where
-        ``on_schema_change`` loads such; or column to one of them. By default ``ask`` in an entry with ``columns``,
-        ``mask`` or ``where``, else ``load``; a column that is named in ``columns`` is loaded
-    :param initial: of history and transactions, whatever other shapes there are
-    """
-
-    table: Required[str]
-    columns: Sequence[str]
-    where: Sequence[Sequence[Any]]
-    rename: Mapping[str, str]
-    mask: Mapping[str, str]
-    key: Sequence[str]
-    copy_by: Sequence[str]
-    partition_by: Sequence[str]
-    new_columns: str | Mapping[str, str]
-    shapes: Sequence[str]
-    deletes: str
-    table_name: str
-    table_properties: Mapping[str, str]
-    on_gap: str
-    on_schema_change: str
-    fill: str
-    history_fill: str
-    widen_list: bool
-    incompatible_types: str
-    dropped_columns: str
-    propose_timeout: float | datetime.timedelta | None
-    allow_masked: bool
-    initial: str | datetime.datetime
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +97,7 @@ class TableOptions:
     shapes: tuple[str, ...] = (MIRROR,)
     table_name: str = TABLE_NAME
     table_properties: Mapping[str, str] = field(default_factory=dict)
-    on_gap: str = FAIL
+    on_gap: tuple[str, ...] = (FAIL,)
     deletes: str = HARD
     history: HistoryOptions = DEFAULT
     allow_masked: bool = False
@@ -217,8 +171,18 @@ class TableOptions:
 
     @property
     def copies_on_gap(self) -> bool:
-        """Whether a gap is closed by a new copy."""
-        return self.on_gap == COPY
+        """Whether a gap is closed by a new copy, at least where Change Tracking cannot heal it."""
+        return COPY in self.on_gap
+
+    @property
+    def heals_gaps(self) -> bool:
+        """Whether a gap is healed by what Change Tracking says to have changed."""
+        return CT in self.on_gap
+
+    @property
+    def closes_gaps(self) -> bool:
+        """Whether a gap is closed in some way."""
+        return self.on_gap != (FAIL,)
 
     def check(self) -> TableOptions:
         """The record, unless parts of it do not go together.
@@ -229,6 +193,10 @@ class TableOptions:
             self.target.address, self.shapes, partition_by=self.partition_by, table_properties=self.table_properties
         )
         check_partitions(self.history.form, self.shapes, self.partition_by)
+        if self.heals_gaps and self.source == CT:
+            raise ParameterError(
+                'on_gap names "ct", which heals gaps of CDC, beside source="ct": a gap of Change Tracking takes "copy"'
+            )
         if self.new_columns == LOAD and self.choice.columns:
             raise ParameterError(
                 'new_columns="load" beside columns, which says what is loaded: name new columns there, or as in '

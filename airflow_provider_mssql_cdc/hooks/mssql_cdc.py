@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from airflow_provider_mssql_cdc.core import lag
+from airflow_provider_mssql_cdc.core.catalog import lsn
 from airflow_provider_mssql_cdc.core.database import AZURE_SQL_DATABASE, AgentHealth, DatabaseStatus, Running
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLagError,
@@ -22,6 +23,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.interval import server_time
 from airflow_provider_mssql_cdc.core.lag import Lag
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.proposal import NewInstance
 from airflow_provider_mssql_cdc.core.rights import CopiedRights
@@ -96,6 +98,15 @@ class MsSqlCdcHook(ReadingHook):
             return lag.on_secondary(status, max_lag)
         scans = self._seen(statements.LAST_SCAN)
         return lag.judge(status, scans[0][0] if scans else None, self.agent_health(), max_lag)
+
+    def capture_progress(self) -> CaptureProgress:
+        """How far the capture is, by the server's own clock: one statement, two for a login without VIEW DATABASE
+        STATE, which sees no log scans.
+        """
+        rows = self._seen(statements.CAPTURE_PROGRESS.format(empty_scans=statements.EMPTY_SCANS))
+        rows = rows or self.query(statements.CAPTURE_PROGRESS.format(empty_scans="CAST(NULL AS int)"))
+        ((now, newest, newest_time, scans, latest, offset),) = rows
+        return CaptureProgress(now, lsn(newest), newest_time, scans, latest, offset)
 
     def _capture_error(self) -> str:
         """What keeps the capture from getting on; '' where nothing does, or that cannot be seen."""

@@ -155,6 +155,14 @@ WHERE h.object_id IN %s AND h.ddl_lsn > %s
 ORDER BY h.ddl_lsn, ct.capture_instance"""
 
 MAX_LSN = "SELECT sys.fn_cdc_get_max_lsn()"
+# Session 0 sums up all log scans since the server started (docs: sys.dm_cdc_log_scan_sessions); in an availability
+# group a scan may find nothing because a replica is down.
+EMPTY_SCANS = """(SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0 AND NOT EXISTS (
+  SELECT * FROM sys.databases WHERE database_id = DB_ID() AND replica_id IS NOT NULL))"""
+CAPTURE_PROGRESS = """
+SELECT GETDATE(), n.max_lsn, m.tran_end_time, {empty_scans}, n.latest, DATEPART(TZOFFSET, SYSDATETIMEOFFSET())
+FROM (SELECT MAX(start_lsn) AS max_lsn, MAX(tran_end_time) AS latest FROM cdc.lsn_time_mapping) AS n
+LEFT JOIN cdc.lsn_time_mapping AS m ON m.start_lsn = n.max_lsn"""
 # fn_cdc_get_min_lsn answers with zeros who may read the change table but is no member of its gating role, so the mark
 # is read where that function reads it (docs: sys.fn_cdc_get_min_lsn, cdc.change_tables).
 MIN_LSN = "SELECT start_lsn FROM cdc.change_tables WHERE capture_instance = %s"

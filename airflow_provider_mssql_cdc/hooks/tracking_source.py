@@ -6,7 +6,7 @@ import datetime
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable, grant_view
+from airflow_provider_mssql_cdc.core.change_tracking import DatabaseTracking, TrackedTable, grant_view
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Survey
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
@@ -96,6 +96,14 @@ class TrackingSource:
             if table.min_valid_version is None:
                 self.unreadable[table.name] = _denied(table, survey.status.user)
         return {table.source: (table,) for table in found}
+
+    def beside(self, names: Sequence[TableName]) -> tuple[Version | None, list[TrackedTable], DatabaseTracking]:
+        """The current version; then those of the tables that are tracked, and what the database says: four statements.
+
+        :raises SqlServerError: with number 22117 where this is no primary
+        """
+        current = self.hook.current_version()
+        return current, self.hook.tracked_tables(names), self.hook.status()
 
     def enable(
         self, tables: Iterable[TableName], retention: datetime.timedelta, with_columns: Collection[TableName] = ()

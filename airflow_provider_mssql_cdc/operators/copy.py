@@ -16,7 +16,8 @@ from airflow_provider_mssql_cdc.core.exceptions import CopyAskedError, MsSqlCdcE
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.position import Version
 from airflow_provider_mssql_cdc.core.shapes import HISTORY
-from airflow_provider_mssql_cdc.core.table_options import TableEntry, is_said
+from airflow_provider_mssql_cdc.core.table_entry import TableEntry
+from airflow_provider_mssql_cdc.core.table_options import is_said
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
 from airflow_provider_mssql_cdc.hooks.copies_asked import COMPLETED, CopiesAsked
 from airflow_provider_mssql_cdc.hooks.copy_params import are_of_one_task, conditions_for, copy_id, identities_of

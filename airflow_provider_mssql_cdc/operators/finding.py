@@ -30,8 +30,9 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     TargetError,
 )
 from airflow_provider_mssql_cdc.core.feed import DroppedColumn, Feed, Probe
+from airflow_provider_mssql_cdc.core.healing import Healing
 from airflow_provider_mssql_cdc.core.lag import Lag
-from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.patterns import matches, parse_pattern
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
@@ -100,6 +101,8 @@ class RunPlan:
     :param new_instances: that are to be made
     :param proposed: what people are told of those that they are to make, of each table of which that is known
     :param drops: columns that source tables have dropped, of those whose targets are to drop them, too; by feed
+    :param healing: what heals gaps of tables whose ``on_gap`` names Change Tracking
+    :param noted: their versions of Change Tracking that checkpoints are to keep
     :param refused: why no copy is asked for, though the run's params name some
     :param small: it has no more change rows than the request calls few, and nothing to copy
     """
@@ -144,6 +147,8 @@ class RunPlan:
     new_instances: dict[TableName, NewInstance] = field(default_factory=dict)
     proposed: dict[TableName, tuple[Proposal, ...]] = field(default_factory=dict)
     drops: dict[str, tuple[DroppedColumn, ...]] = field(default_factory=dict)
+    healing: dict[TableName, Healing] = field(default_factory=dict)
+    noted: dict[TableName, tuple[OtherPosition, ...]] = field(default_factory=dict)
 
     def identity(self, name: TableName) -> Identity:
         """The identity of a table's checkpoint."""

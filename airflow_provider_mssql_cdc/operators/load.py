@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AssetAlias
 
 from airflow_provider_mssql_cdc.core.change_tracking import DEFAULT_RETENTION
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
-from airflow_provider_mssql_cdc.core.entry_values import read_timeout
+from airflow_provider_mssql_cdc.core.entry_values import read_on_gap, read_timeout
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.initial import COPY, WITH_COPY, Initial, check_initial
 from airflow_provider_mssql_cdc.core.interval import Edge, check_edges, edges
@@ -18,9 +18,9 @@ from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.shapes import HISTORY, check_shapes
 from airflow_provider_mssql_cdc.core.source_choice import check_served
+from airflow_provider_mssql_cdc.core.table_entry import TableEntry
 from airflow_provider_mssql_cdc.core.table_options import (
     Entry,
-    TableEntry,
     TableOptions,
     check_entries,
     is_said,
@@ -42,7 +42,7 @@ class MsSqlCdcLoadOperator(LoadRun):
     checkpoints moved before the task fails. Every run can be killed anywhere and repeated.
 
     :param tables: patterns such as ``sales.orders`` or ``sales.*``, where a bare name means the default schema; and
-        mappings (``core.table_options.TableEntry``) with a pattern as ``table`` and what is to hold for it alone. An
+        mappings (``core.table_entry.TableEntry``) with a pattern as ``table`` and what is to hold for it alone. An
         entry without ``*`` wins over one with it, as a whole (templated)
     :param target: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, ``delta+<URL of a folder>`` for Delta
         tables in a folder, ``parquet+file://<folder>`` for histories in plain files, or
@@ -76,7 +76,9 @@ class MsSqlCdcLoadOperator(LoadRun):
         ``enable``, which never concerns one of ``source="auto"``
     :param ct_retention: for how long a database for which ``enable`` switches Change Tracking on keeps changes (seconds
         or timedelta)
-    :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``copy``
+    :param on_gap: what to do when changes were purged before they were loaded: ``fail``; ``copy`` (the table is copied
+        anew); ``ct`` (of a table that Change Tracking tracks, too, the rows are read that it says to have changed
+        since); or ``["ct", "copy"]``: a copy where Change Tracking cannot tell
     :param on_schema_change: what to do when the source table has got a column, or lost one: ``warn`` (go on without the
         new one, and with NULL in place of the other), ``fail``, ``propose`` (as ``warn``, with the T-SQL that lets a
         capture instance have the new one, until there is one that has it; then its values are filled in and it is
@@ -177,7 +179,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         source: Literal["cdc", "ct", "auto"] = "cdc",
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
         ct_retention: datetime.timedelta | float = DEFAULT_RETENTION,
-        on_gap: Literal["fail", "copy"] = "fail",
+        on_gap: Literal["fail", "copy", "ct"] | Sequence[str] = "fail",
         on_schema_change: Literal["warn", "fail", "propose", "evolve"] = "warn",
         fill: Literal["copy", "none"] = "copy",
         history_fill: Literal["changed", "all", "none"] = "changed",
@@ -339,7 +341,7 @@ class MsSqlCdcLoadOperator(LoadRun):
             shapes=self.shapes,
             table_name=self.table_name,
             table_properties=self.table_properties,
-            on_gap=self.on_gap,
+            on_gap=read_on_gap("", self.on_gap),
             on_schema_change=self.on_schema_change,
             fill=self.fill,
             history_fill=self.history_fill,

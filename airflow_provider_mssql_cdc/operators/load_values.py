@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core.change_tracking import Retention
 from airflow_provider_mssql_cdc.core.copy_wanted import ISOLATIONS
-from airflow_provider_mssql_cdc.core.entry_values import CHOICES
+from airflow_provider_mssql_cdc.core.entry_values import CHOICES, read_on_gap
 from airflow_provider_mssql_cdc.core.shapes import DELETES
 from airflow_provider_mssql_cdc.hooks.parameters import AUTO, seconds
 from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED
@@ -29,6 +29,7 @@ def check_values(load: Any) -> None:
     for name, (value, known) in choices.items():
         if value not in known:
             raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
+    read_on_gap("", load.on_gap)
     Retention.of(load.ct_retention)
     for name, limit in {"max_transactions": load.max_transactions, "max_rows": load.max_rows}.items():
         if limit is not None and limit < 1:

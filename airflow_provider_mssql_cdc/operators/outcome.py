@@ -24,6 +24,7 @@ from airflow_provider_mssql_cdc.operators.dropping import passes_drop
 from airflow_provider_mssql_cdc.operators.evolving import add_proposals, proposal_events
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.gone import add_gone, rows_of_gone
+from airflow_provider_mssql_cdc.operators.healing import add_noted
 from airflow_provider_mssql_cdc.operators.moved import after_job, applied_by, spec_read
 from airflow_provider_mssql_cdc.operators.schema_events import add_sights, found_by, said_of_schemas, schema_events
 
@@ -132,6 +133,7 @@ class Outcome:
                 stored = written.get(name) or plan.quiet.get(name) or plan.checkpoints[name]
                 stored = stored or Checkpoint(plan.identity(name))
                 written[name] = self._failing(stored, name, shapes, str(error), now, planned=True)
+        add_noted(plan, written)
         add_proposals(plan, written)
         add_sights(plan, written, [table for _, table in self.loads])
         succeeds = succeeds and not self.failures()

@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, van
 from airflow_provider_mssql_cdc.core.key import check_kind
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.newer_feed import feed_to_load
-from airflow_provider_mssql_cdc.core.plan import Candidate, NotYet, assess, check_lineage, closed_gap, table_spec
+from airflow_provider_mssql_cdc.core.plan import Candidate, NotYet, assess, check_lineage, closed_gap
 from airflow_provider_mssql_cdc.core.position import Cut, Position
 from airflow_provider_mssql_cdc.core.rekeying import needs_copy
 from airflow_provider_mssql_cdc.core.sink_errors import errors_of
@@ -33,6 +33,7 @@ from airflow_provider_mssql_cdc.core.standing import quiet_checkpoint
 from airflow_provider_mssql_cdc.core.steps import checkpoint_steps
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
+from airflow_provider_mssql_cdc.core.table_spec import table_spec
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource, limited
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, NOT_TRACKED
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -42,6 +43,7 @@ from airflow_provider_mssql_cdc.operators.dropping import cut_at_drops, drops_no
 from airflow_provider_mssql_cdc.operators.evolving import ask_for_instance
 from airflow_provider_mssql_cdc.operators.filled_rows import told_of_rows
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
+from airflow_provider_mssql_cdc.operators.healing import look_beside, note
 from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.operators.schema_events import changes_to_write, see_schemas
 from airflow_provider_mssql_cdc.operators.sourcing import by_source, told_of_rights
@@ -93,6 +95,8 @@ def _plan_source(
     """Plan for the tables of one source; the cut, None while there is none."""
     upto = given.of(source.kind.POSITION) if given is not None else None
     positions = _positions(plan, feeds, request)
+    # before the cut is read, so that what it shows to be passed counts for this run
+    seen = look_beside(source, plan, feeds)
     probe = source.probe(positions, status=status, upto=upto, witnesses=witnesses(plan))
     if upto is not None and (probe.lineage.newest is None or upto > probe.lineage.newest):
         raise RestoredError(
@@ -100,6 +104,7 @@ def _plan_source(
             advice="The database was restored, or this is another one. Clear the task, or the sensor if that named the "
             "cut, so that a new one is taken.",
         )
+    note(plan, seen, probe)
     leave_out_unreadable(source, plan, feeds)
     # from the first on: a marker may lie below its checkpoint
     ddl = source.ddl([feed for group in feeds.values() for feed in group])
@@ -168,7 +173,7 @@ def _positions(plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], request: R
             continue
         except GapError as error:
             if checkpoint is None or not (
-                options.copies_on_gap or needs_copy(name, feeds[name], checkpoint, options, plan.kept)
+                options.closes_gaps or needs_copy(name, feeds[name], checkpoint, options, plan.kept)
             ):
                 plan.failures[name] = error
                 del feeds[name]
@@ -257,7 +262,8 @@ def _assessed(
         waiting = {*checkpoint.waiting_ids, *sight.waiting_ids}
         checkpoint = dataclasses.replace(checkpoint, waiting_ids=tuple(sorted(waiting)))
     options, salt, turn = plan.options[name], request.salt_check, plan.turns[name]
-    verdict = assess(name, feeds, checkpoint, probe, ddl, options, salt, plan.kept, turn, plan.hides)
+    healing = plan.healing.get(name)
+    verdict = assess(name, feeds, checkpoint, probe, ddl, options, salt, plan.kept, turn, plan.hides, healing)
     if isinstance(verdict, Candidate):
         allowed = plan.options[name].allow_masked
         plan.warn_of_masks(verdict.feed, verdict.schema, verdict.selection, allowed=allowed)

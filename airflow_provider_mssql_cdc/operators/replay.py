@@ -24,12 +24,13 @@ from airflow_provider_mssql_cdc.core.filling import own_columns
 from airflow_provider_mssql_cdc.core.going_on import ids_there
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, window_of
 from airflow_provider_mssql_cdc.core.key import choose_key
-from airflow_provider_mssql_cdc.core.plan import Candidate, check_lineage, table_spec
+from airflow_provider_mssql_cdc.core.plan import Candidate, check_lineage
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Window, is_gap
 from airflow_provider_mssql_cdc.core.schema_change import check_ddl, check_kept_columns, check_schema, schema_of
 from airflow_provider_mssql_cdc.core.spec import Chosen, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import replay_steps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table_spec import table_spec
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.tracking_source import TrackingSource

@@ -22,7 +22,8 @@ from airflow_provider_mssql_cdc.core.marker import TaskRun
 from airflow_provider_mssql_cdc.core.position import Cut
 from airflow_provider_mssql_cdc.core.receipt import Receipt
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, SourceSpec
-from airflow_provider_mssql_cdc.core.table_options import TableEntry, hashes, read_entries
+from airflow_provider_mssql_cdc.core.table_entry import TableEntry
+from airflow_provider_mssql_cdc.core.table_options import hashes, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import TaskGroup
 
-from airflow_provider_mssql_cdc.core.table_options import TableEntry
+from airflow_provider_mssql_cdc.core.table_entry import TableEntry
 from airflow_provider_mssql_cdc.hooks.parameters import seconds
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor

@@ -22,7 +22,7 @@ from airflow_provider_mssql_cdc.core.entry_values import CDC, SOURCES
 from airflow_provider_mssql_cdc.core.exceptions import CopyAskedError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.shapes import check_shapes
-from airflow_provider_mssql_cdc.core.table_options import TableEntry
+from airflow_provider_mssql_cdc.core.table_entry import TableEntry
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
 from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
 from airflow_provider_mssql_cdc.hooks.copy_params import ask_by_params, loads_of, tables_asked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.choice import selection_changed
@@ -146,6 +146,21 @@ def gap(
         other=str(table.feed) if other else None,
         why=why or None,
     )
+
+
+def is_of_no_more_use(
+    left: Collection[str], failed: Mapping[str, tuple[Exception, str | None]], going_on: Collection[str]
+) -> bool:
+    """Whether nobody waits for a whole copy any more, or who does would fail with the same rows in the same way.
+
+    :param left: the shapes that have not begun with it
+    :param failed: shape to why it failed
+    :param going_on: shapes that need none
+    """
+    if any(isinstance(failed[shape][0], SAME_AGAIN) for shape in left if shape in failed):
+        return True
+    # one that could not be looked at may wait for it
+    return not left and failed.keys() <= {*going_on}
 
 
 def copy_stopped(table: TableSpec, sink: SinkSpec, reason: str | None) -> CopyStoppedError:

@@ -39,6 +39,8 @@ class Parquet:
 
     def rows(self) -> DataFrame:
         """The rows."""
+        if not self.files:
+            return self.session.createDataFrame([], self.schema)
         return self.session.read.schema(self.schema).parquet(*map(no_pattern, self.files))
 
 

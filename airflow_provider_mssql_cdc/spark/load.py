@@ -19,12 +19,13 @@ from airflow_provider_mssql_cdc.spark.comparing import Comparing
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.decide import (
-    SAME_AGAIN,
     copy_stopped,
+    is_of_no_more_use,
     said_window,
     table_of,
     unreported,
 )
+from airflow_provider_mssql_cdc.spark.healing import Healer
 from airflow_provider_mssql_cdc.spark.looks import Looks, SinkPlan
 from airflow_provider_mssql_cdc.spark.notes import Notes
 from airflow_provider_mssql_cdc.spark.parts import Parts
@@ -64,6 +65,7 @@ class TableLoad:
         rows = TableRows(table, mappings, job.source.timezone, f"{self.staging_path}/resolved")
         self._reading = Reading(parts.source(table, mappings), job, table, self.staging_path, rows.unsure)
         self._rows = [parts.rows(rows, sink) for sink in table.sinks]
+        self._healer = Healer(table, mappings, parts.source, self.notes)
         self._looks = Looks(table, self._reading, cut, self._sink, self.notes.alone)
         self._unreported: list[Marker] = []
         self.waiting: list[SinkPlan] = []
@@ -269,7 +271,7 @@ class TableLoad:
             with self.notes.alone(*(sink.shape for sink in beginning)):
                 self._reading.begin(self._source, self._looks.cut)
                 self._warn_of_no_key(beginning)
-            plans = [plan for plan in plans if plan[0].shape not in self.notes.failed]
+            plans = self._left(plans)
         planned = [(sink, sink.window(todo, self._reading, self._looks.cut)) for sink, _, todo in plans]
         windows = list(dict.fromkeys(window for _, window in planned if window is not None and not window.is_empty))
         if windows and not all(self._reading.holds(window, before_images=True) for window in windows):
@@ -281,11 +283,17 @@ class TableLoad:
 
     def _load_copy(self, plans: Sequence[SinkPlan], time: CopyTime) -> set[str]:
         """Load what begins with a copy, or beside one; the shapes that are left because another run has finished it."""
+        is_asked = self._asked is not None and self._asked.of_loaded
+        changed = self._healer.changed(plans, of_all=is_asked)
+        plans = self._left(plans)
+        if not any(todo.copied for _, _, todo in plans):
+            self._load_windows(plans)
+            return set()
         shapes = [sink.shape for sink, _, _ in plans]
         above = [todo.lost_after for _, _, todo in plans if todo.lost_after is not None]
         with self.notes.alone(*shapes):
             with self.notes.timed("copy"):
-                unfinished = self._reading.take_copy(time, max(above, default=None))
+                unfinished = self._reading.take_copy(time, max(above, default=None), changed=changed)
             copy = unfinished or self._reading.copy
             for text in copy.warnings if copy else ():
                 self.notes.warn(text)
@@ -294,29 +302,20 @@ class TableLoad:
             else:
                 self._warn_of_no_key([sink for sink, _, _ in plans])
         if self.notes.copying is None:
-            self._settle_all([plan for plan in plans if plan[0].shape not in self.notes.failed])
+            self._settle_all(self._left(plans))
         left = {shape for shape in shapes if shape not in self.notes.done}
         if left and self._reading.has_lost_copy():
             self.notes.copying = None
-            for shape in left:
-                self.notes.failed.pop(shape, None)
+            self.notes.failed = {s: why for s, why in self.notes.failed.items() if s not in left}
             return left
-        is_asked = self._asked is not None and self._asked.of_loaded
-        if self.notes.copying is None and not is_asked and self._is_of_no_more_use(left):
+        if self.notes.copying is None and not is_asked and is_of_no_more_use(left, self.notes.failed, self._going_on):
             self.count()
             self._reading.remove_copy()
         return set()
 
-    def _is_of_no_more_use(self, left: set[str]) -> bool:
-        """Whether nobody waits for a whole copy any more, or who does would fail with the same rows in the same way.
-
-        :param left: the shapes that have not begun with it
-        """
-        errors = [self.notes.failed[shape][0] for shape in left & self.notes.failed.keys()]
-        if any(isinstance(error, SAME_AGAIN) for error in errors):
-            return True
-        # one that could not be looked at may wait for it
-        return not left and self.notes.failed.keys() <= self._going_on
+    def _left(self, plans: Sequence[SinkPlan]) -> list[SinkPlan]:
+        """Those that have not failed."""
+        return [plan for plan in plans if plan[0].shape not in self.notes.failed]
 
     def _settle_all(self, plans: Sequence[SinkPlan]) -> None:
         for sink, state, todo in plans:
@@ -395,5 +394,5 @@ class TableLoad:
             write = sink.write(window, self._reading, state, todo, layout)
         with self.notes.timed("commit"), self.notes.writes(sink.target.name):
             done = sink.target.commit(state, write, marker)
-        outcome = "first_load" if todo.begins else "loaded"
+        outcome = "healed" if self._reading.heals(todo) else "first_load" if todo.begins else "loaded"
         return SinkReceipt(sink.shape, before, marker, outcome, marker.position) if done else None

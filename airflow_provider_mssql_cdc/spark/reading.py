@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.conditions import Condition
 from airflow_provider_mssql_cdc.core.copy_wanted import PAUSE
@@ -15,10 +16,12 @@ from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_not_
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
+from airflow_provider_mssql_cdc.core.steps import SinkSteps
+from airflow_provider_mssql_cdc.spark.copies.copy import Changed, Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.fold import column
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState, TableSource
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
 from airflow_provider_mssql_cdc.spark.targets import State
@@ -54,6 +57,7 @@ class Reading:
         self.low: Position | None = None
         self.copy: Copy | None = None
         self.staged: Staged | None = None
+        self._changed: Changed | None = None
         self._all_staged: list[tuple[list[Window], Staged]] = []
         self._before_images = False
         self._before_copy: dict[Window, Staged | None] = {}
@@ -111,6 +115,7 @@ class Reading:
         conditions: tuple[Condition, ...] = (),
         leaves_out: tuple[str, ...] = (),
         beside: Position | None = None,
+        changed: Changed | None = None,
     ) -> Unfinished | None:
         """Copy the table's rows, or go on with a copy. At its end windows are taken from its events.
 
@@ -119,6 +124,7 @@ class Reading:
         :param conditions: that the rows are to fulfil
         :param leaves_out: columns: rows that have in them what nearly all rows have need not be copied
         :param beside: up to where sinks are loaded, which want the changes up to the copy's end; the lowest
+        :param changed: the rows that are wanted; None for all
         :return: how far it is; None where it is at its end
         :raises CaptureLagError: if the changes of meanwhile cannot be read in time
         :raises GapError: if some of them were purged
@@ -141,7 +147,9 @@ class Reading:
             paused=paused,
             conditions=conditions,
             leaves_out=leaves_out,
+            changed=changed,
         )
+        self._changed = changed
         copy = self._source.copy(order)
         if isinstance(copy, Unfinished):
             return copy
@@ -197,6 +205,24 @@ class Reading:
         return self._source.respelled(
             self.staged, window, lambda: sink.keys_there(target_rows()), folder, is_sure=is_sure
         )
+
+    def told(self, key: Sequence[str], target_rows: Callable[[], DataFrame]) -> DataFrame | None:
+        """The keys of which a copy of changed rows tells, with those that a target spells otherwise; None where it has
+        all rows.
+
+        :param key: of the target
+        :param target_rows: its rows
+        """
+        if self.copy is None or self.copy.changed_after is None or self._changed is None:
+            return None
+        keys, folder = self.copy.told(key), f"{self._folder}/spelled-{secrets.token_hex(6)}"
+        at = F.lit(self.copy.changed_after.sort_key)
+        other = self._changed.spelled(keys.withColumn("_version", at), target_rows(), folder)
+        return keys if other is None else keys.unionAll(other.select(*map(column, key))).distinct()
+
+    def heals(self, todo: SinkSteps) -> bool:
+        """Whether a sink is healed: of its rows those stay that did not change."""
+        return todo.copied and self.copy is not None and self.copy.changed_after is not None
 
     def has_lost_copy(self) -> bool:
         """Whether another run has finished the copy that this one reads, and removed it: it counts for nothing then."""

@@ -18,9 +18,10 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.formats import check_identifiers
+from airflow_provider_mssql_cdc.core.healing import best
 from airflow_provider_mssql_cdc.core.initial import EARLIEST, purged_meanwhile
-from airflow_provider_mssql_cdc.core.lineage import restored
-from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap, Marker, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition, restored
+from airflow_provider_mssql_cdc.core.marker import LAYOUT, Marker, carried, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.receipt import SinkReceipt
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
@@ -30,11 +31,11 @@ from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.decide import check_origin, other_instance
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.layouts import layout_of, marked_layout
+from airflow_provider_mssql_cdc.spark.lost import Lost
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.sink_columns import SinkColumns
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
-from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, State, TargetTable, Write, with_nulls
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class Sink:
         check_identifiers(self.spec.format, name[-1], (c.name for c in rows.columns()), self._table.name)
         self.target = open_target(rows, name)
         self.columns = SinkColumns(rows, self.target)
+        self._lost = Lost(rows, self.columns, warn)
 
     @property
     def shape(self) -> str:
@@ -165,7 +167,7 @@ class Sink:
         if todo.goes_on:
             assert todo.window is not None
             staged = reading.respelled(window, self.rows, lambda: self.target.rows(state))
-            gaps = self._gaps(state, window, todo, reading)
+            gaps = self._lost.gaps(state, window, todo, reading)
             target_rows = self.target.rows_of(state, lambda: self.rows.looked_up(window, staged))
             target_rows = with_nulls(target_rows, added)
             if reading.copy is None:
@@ -179,8 +181,11 @@ class Sink:
             copy = reading.copy if todo.window is None else None
             before = self.columns.key_before(state.marker) if anew else None
             lacked = tuple(column.name for column in added)
-            missed = self._missed(window, reading, state, todo)
-            begun = Beginning(window, reading.staged, copy, anew, known_at, before, lacked, missed)
+            missed = self._lost.missed(window, reading, state, todo)
+            told = None
+            if reading.heals(todo):
+                told = reading.told(self.rows.table.key, lambda: self.rows.keys_there(self.target.rows(state)))
+            begun = Beginning(window, reading.staged, copy, anew, known_at, before, lacked, missed, told)
             write = self.rows.first(begun, target_rows)
         before = self.columns.key_before(state.marker)
         return dataclasses.replace(self.rows.laid_out(write, layout), adds=added, key_before=before or ())
@@ -190,9 +195,10 @@ class Sink:
         counts, source = reading.count(window), self._job.source
         events = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
         copied = reading.copy.rows_copied if todo.copied and reading.copy else 0
-        goes_on = not todo.asserted and (todo.window is not None or self.rows.keeps_rows)
+        heals = reading.heals(todo)
+        goes_on = not todo.asserted and (todo.window is not None or heals or self.rows.keeps_rows)
         before = state.marker if goes_on else None
-        missed = self._missed(window, reading, state, todo)
+        missed = self._lost.missed(window, reading, state, todo)
         marker = Marker(
             position=reading.reached(window),
             witness=reading.witness(reading.reached(window)),
@@ -204,7 +210,7 @@ class Sink:
             window_after=None if todo.window is None else window.after,
             events={**events, "copied": copied},
             spec_id=self._job.id,
-            gaps=self._gaps(state, window, todo, reading),
+            gaps=self._lost.gaps(state, window, todo, reading),
             asserted=self.spec.asserted or (state.marker.asserted if state.marker else None),
             history=self.spec.history,
             selection_hash=self._table.selection.hash,
@@ -227,10 +233,17 @@ class Sink:
             copies=copies,
             schema_kept=self.keep_schema(state, todo),
             ddl_upto=self._table.followed_upto,
-            taken=self.columns.taken(before_rows, window.after, marker.position if todo.copied else None)
+            positions=self._positions(state.marker, marker.position),
+            taken=self.columns.taken(before_rows, window.after, marker.position if todo.copied and not heals else None)
             or self.columns.dropped(state.marker),
             **self._waiting(state.marker),
         )
+
+    def _positions(self, before: Marker | None, at: Position) -> tuple[OtherPosition, ...]:
+        """The version of Change Tracking that may be used for a position, as far as one is known."""
+        healing = self._table.healing
+        noted = healing.noted if healing is not None else ()
+        return best((*noted, *self.spec.positions, *(before.positions if before is not None else ())), at)
 
     def _waiting(self, before: Marker | None) -> dict[str, Any]:
         """What a marker says of the columns that wait to be asked for, as checkpoint and markers know."""
@@ -341,35 +354,6 @@ class Sink:
             advice="Run the task again; let one run at a time load it, and keep maintenance of the table apart from "
             "loads.",
         )
-
-    def _missed(self, window: Window, reading: Reading, state: State, todo: SinkSteps) -> tuple[Window, Staged] | None:
-        """What happened before the copy with which a history begins anew by another key, where it can be read."""
-        is_rekeyed = self.rows.facts.takes_history and self.columns.key_before(state.marker) is not None
-        if todo.lost_after is None or reading.copy is None or not is_rekeyed or window.after < todo.lost_after:
-            return None
-        missed = Window(todo.lost_after, window.after)
-        staged = reading.before_copy(missed)
-        return None if staged is None else (missed, staged)
-
-    def _gaps(self, state: State, window: Window, todo: SinkSteps, reading: Reading) -> tuple[Gap, ...]:
-        """What the sink lacks: what it lacked before, and what is lost between that and a new copy."""
-        is_rekeyed = self.columns.key_before(state.marker) is not None
-        # by another key images of before tell nothing of its rows
-        by_another_key = [Gap(window.after, window.after)] if is_rekeyed and self.rows.facts.takes_history else []
-        if todo.window is not None:
-            return (*state.gaps, *by_another_key)
-        if todo.lost_after is None:
-            return ()
-        lost, upto = todo.lost_after, self.rows.table.counts_from(window)
-        if lost == upto or self._missed(window, reading, state, todo) is not None:
-            return (*state.gaps, *by_another_key) if self.rows.keeps_rows else ()
-        if not is_rekeyed:
-            self._warn(f"{self.spec.name}: the changes from {lost} to {upto} are lost; loaded anew from there")
-        elif self.rows.keeps_rows:
-            # a mirror has lost nothing by that
-            what = f"of the changes from {lost} to {upto} it has the last values alone"
-            self._warn(f"{self.spec.name}: {what}; loaded anew from there by another key")
-        return (*self.rows.lacks(state.gaps, lost, window), *by_another_key)
 
     def keep_schema(self, state: State, todo: SinkSteps) -> bool:
         """Keep the schema beside the table, unless its marker says that it is there; whether it is there now."""

@@ -15,7 +15,8 @@ from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.entry_values import CDC
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLateError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
-from airflow_provider_mssql_cdc.core.table_options import TableEntry, watched
+from airflow_provider_mssql_cdc.core.table_entry import TableEntry
+from airflow_provider_mssql_cdc.core.table_options import watched
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource

@@ -27,7 +27,6 @@ from airflow_provider_mssql_cdc.core.copies import (
     bounds_of,
     covering,
     joined_windows,
-    why_void,
 )
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
@@ -36,6 +35,7 @@ from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import KINDS, Lsn, Position, is_gap
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.void_copies import why_void
 from tests.support.core.positions import Counted
 
 DAY = datetime.datetime(2026, 1, 1)

@@ -23,7 +23,6 @@ from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     NotYet,
     assess,
-    table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.resting import Turn
@@ -32,6 +31,7 @@ from airflow_provider_mssql_cdc.core.standing import is_stale, quiet_checkpoint
 from airflow_provider_mssql_cdc.core.steps import checkpoint_steps
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
+from airflow_provider_mssql_cdc.core.table_spec import table_spec
 from airflow_provider_mssql_cdc.core.target import Target
 from tests.support.core.states import checkpoint_of
 

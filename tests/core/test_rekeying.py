@@ -21,7 +21,6 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.feed import FeedRef, Probe
 from airflow_provider_mssql_cdc.core.going_on import as_before
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.plan import table_spec
 from airflow_provider_mssql_cdc.core.rekeying import (
     anew_without_checkpoint,
     begins_anew,
@@ -35,6 +34,7 @@ from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import Chosen
 from airflow_provider_mssql_cdc.core.steps import Stand, checkpoint_steps, table_steps
 from airflow_provider_mssql_cdc.core.table import Column, TableSchema
+from airflow_provider_mssql_cdc.core.table_spec import table_spec
 from tests.core.test_plan import IDENTITY, OPTIONS, ORDERS, instance, lsn, verdict
 from tests.support.core.states import checkpoint_of
 

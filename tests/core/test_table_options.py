@@ -16,9 +16,9 @@ from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.initial import Initial
 from airflow_provider_mssql_cdc.core.patterns import PatternError
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_entry import TableEntry
 from airflow_provider_mssql_cdc.core.table_options import (
     Choice,
-    TableEntry,
     TableOptions,
     check_entries,
     deciding,
@@ -70,7 +70,7 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         ("scd2", "history"),
         "{table}",
         {"a": "b"},
-        "copy",
+        ("copy",),
         "soft",
         DEFAULTS.history,
         True,
@@ -136,6 +136,8 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         ({"table": "t", "deletes": "never"}, "'never' of t: expected one of 'hard', 'soft', 'ignore'"),
         ({"table": "t", "table_name": "{x}"}, "the fields are"),
         ({"table": "t", "on_gap": "heal"}, "'heal' of t"),
+        ({"table": "t", "on_gap": ["copy", "ct"]}, 'expected "fail", "copy", "ct" or'),
+        ({"table": "t", "on_gap": {"ct": 1}}, 'of t: expected "fail"'),
         (
             {"table": "t", "history_fill": "some"},
             "history_fill='some' of t: expected one of 'changed', 'all', 'none'",

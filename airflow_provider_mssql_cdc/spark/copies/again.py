@@ -75,6 +75,7 @@ class RowsAgain:
         low: Position,
         rows_of: Callable[[DataFrame], DataFrame],
         progress: Callable[[], CaptureProgress | None],
+        begun: tuple[float, CaptureProgress | None] | None = None,
     ) -> RowsAgain:
         """Read rows by their keys.
 
@@ -82,11 +83,12 @@ class RowsAgain:
         :param low: every change after it that the read may lack is kept
         :param rows_of: reads the rows of some keys
         :param progress: looks how far the capture is
+        :param begun: when, by ``time.monotonic``, and where the capture was then; None for now
         :return: these with those of before
         """
         name = self.folder.new_keys()
         asked = write_rows(keys, f"{self.folder.rows_of(name)}-asked")
-        started, begin = time.monotonic(), progress()
+        started, begin = begun or (time.monotonic(), progress())
         rows = write_rows(rows_of(asked.rows()), self.folder.rows_of(name))
         end = ReadEnd.of(begin, progress(), time.monotonic() - started)
         entry = KeysRead(

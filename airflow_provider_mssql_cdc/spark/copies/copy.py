@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -9,12 +10,29 @@ from pyspark.sql import DataFrame
 from airflow_provider_mssql_cdc.core.conditions import Condition
 from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.position import Position, Version, Window
 from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt
 from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.files import Parquet
+from airflow_provider_mssql_cdc.spark.shapes.fold import column
 from airflow_provider_mssql_cdc.spark.staging import Staged
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The rows that changed after a version of Change Tracking, in the place of all rows.
+
+    :param after: the version
+    :param read: reads them into a folder that must not exist yet: the keys that changed, as targets have them, each
+        once, and the rows of those that are there
+    :param spelled: of some keys, with a column ``_version``, and the keys of a target those that the server takes for
+        equal and that are spelled otherwise there; None where no key can be. It takes a folder that must not exist yet
+    """
+
+    after: Version
+    read: Callable[[str], tuple[DataFrame, DataFrame]]
+    spelled: Callable[[DataFrame, DataFrame, str], DataFrame | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +49,7 @@ class CopyOrder:
     :param conditions: that the rows fulfil; a copy of all rows is gone on with, too
     :param leaves_out: columns: where nearly all rows have the same values in them, only other rows are copied; empty
         where all are wanted
+    :param changed: the rows that are wanted; None for all
     """
 
     place: str
@@ -42,6 +61,7 @@ class CopyOrder:
     paused: str | None = None
     conditions: tuple[Condition, ...] = ()
     leaves_out: tuple[str, ...] = ()
+    changed: Changed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +89,8 @@ class Copy:
     :param conditions: that its rows fulfil, but for those that were read again; empty where it has all that are loaded
     :param again: the rows that were read by their keys; None if none were
     :param common: one row with what targets hold of the table's rows that were not copied; None where all were
+    :param changed_after: it has no rows but those that changed after this version of Change Tracking; None where it has
+        all
     """
 
     id: str
@@ -82,6 +104,7 @@ class Copy:
     conditions: tuple[Condition, ...] = ()
     again: RowsAgain | None = None
     common: Parquet | None = None
+    changed_after: Version | None = None
 
     @property
     def window(self) -> Window:
@@ -92,3 +115,14 @@ class Copy:
         """The copied rows."""
         rows = self.files.rows()
         return rows if self.again is None else self.again.in_place(rows)
+
+    def told(self, key: Sequence[str]) -> DataFrame:
+        """The keys of which a copy of changed rows tells: those that were asked for, and those that have events.
+
+        :param key: columns of the key
+        """
+        assert self.again is not None
+        keys = self.again.asked().select(*map(column, key))
+        if self.window.is_empty:
+            return keys
+        return keys.unionAll(self.events.rows(self.window).select(*map(column, key))).distinct()

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import logging
 import secrets
+import time
 from collections.abc import Sequence
 from functools import partial
 
 from pyspark.sql import DataFrame
 
-from airflow_provider_mssql_cdc.core.chunks import KeyPart
 from airflow_provider_mssql_cdc.core.copies import (
     ChunkRead,
     CommonRead,
-    CopyBegun,
     KeysRead,
     covering,
     reached_by,
     usable,
-    why_void,
     witnesses_of,
 )
 from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
@@ -29,19 +26,19 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     CommitConflictError,
     GapError,
 )
-from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
-from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
+from airflow_provider_mssql_cdc.core.position import Position, Version, Window, is_gap
+from airflow_provider_mssql_cdc.core.void_copies import why_void
 from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
 from airflow_provider_mssql_cdc.spark.copies.chunk_reading import ChunkReading
-from airflow_provider_mssql_cdc.spark.copies.chunks import cut_by
 from airflow_provider_mssql_cdc.spark.copies.common import look_for_common, told_of_common
 from airflow_provider_mssql_cdc.spark.copies.copied_source import CopiedSource
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
+from airflow_provider_mssql_cdc.spark.copies.copy import Changed, Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.copying import copying, hides_bounds
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
 from airflow_provider_mssql_cdc.spark.copies.kept import kept_window
-from airflow_provider_mssql_cdc.spark.copies.room import check_kept, check_room
+from airflow_provider_mssql_cdc.spark.copies.new_copy import cut_by_others, new_copy, parts_of
+from airflow_provider_mssql_cdc.spark.copies.room import check_kept
 from airflow_provider_mssql_cdc.spark.copies.shed import dropped_since, loaded_of, target_names, without
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
@@ -88,7 +85,7 @@ class TableCopy:
         self._again = RowsAgain.of(self._session, folder, found.begun.low, found.again)
         self._is_paused = self._order.paused in ("", folder.id)
         self._conditions = self._order.conditions if found.begun.where else ()
-        parts, low = self._parts(found.begun), found.begun.low
+        parts, low = parts_of(self._table, found.begun), found.begun.low
         self._chunks = self._source.chunks(parts, low, self._scan, self._conditions)
         there, self._common = usable(found.chunks, found.common, self._order.leaves_out)
         if not there and self._order.leaves_out and not self._is_paused:
@@ -98,10 +95,22 @@ class TableCopy:
         if there or self._is_paused:
             # what was read by others may take long to finish
             self._keep(folder, self._source.state())
-        self._used, is_whole = self._read(folder, there)
+        if self._order.changed is not None:
+            self._used, is_whole = [], self._has_changed(folder, self._order.changed)
+        else:
+            self._used, is_whole = self._read(folder, there)
         if not is_whole or self._is_paused:
             return self._unfinished(self._used)
         return self._finished(folder)
+
+    def _has_changed(self, folder: CopyFolder, changed: Changed) -> bool:
+        """Whether the rows that changed are there, which are read unless they are."""
+        if not self._again.entries and not self._is_paused:
+            started = time.monotonic(), self._source.progress()
+            keys, rows = changed.read(folder.rows_of(f"changed-{secrets.token_hex(6)}"))
+            low, progress = self._begin.low, self._source.progress
+            self._again = self._again.read(keys, low, lambda _: rows, progress, started)
+        return bool(self._again.entries)
 
     def _looked_for(self, folder: CopyFolder) -> CommonRead | None:
         """What nearly all rows have, of which people are told before others alone are read."""
@@ -141,6 +150,7 @@ class TableCopy:
             conditions=self._conditions,
             again=again,
             common=self._example(folder),
+            changed_after=None if self._begin.changed_after is None else Version.of(self._begin.changed_after),
         )
 
     def read_again(self, keys: DataFrame) -> Copy | Unfinished:
@@ -154,7 +164,7 @@ class TableCopy:
         folder, most = self._folder, self._source.connections
         assert folder is not None
         low = max(self._source.copy_low(self._source.state(), self._scan, self._order), self._begin.low)
-        chunks = self._source.chunks(self._parts(self._begin), low, self._scan, self._conditions)
+        chunks = self._source.chunks(parts_of(self._table, self._begin), low, self._scan, self._conditions)
         copied = self._again.in_place(self._copied(folder).rows())
         rows = partial(chunks.read_keys, copied=copied, connections=most)
         self._again = self._again.read(keys, low, rows, self._source.progress)
@@ -166,7 +176,8 @@ class TableCopy:
 
     def _copied(self, folder: CopyFolder) -> Parquet:
         files = [path for chunk in self._used for path in folder.files_of(chunk)]
-        return Parquet.of(self._session, files, self._used[0].columns)
+        read: list[ChunkRead | KeysRead] = [*self._used, *self._again.entries]
+        return Parquet.of(self._session, files, read[0].columns)
 
     @property
     def _capture_timeout(self) -> float:
@@ -176,7 +187,7 @@ class TableCopy:
 
     def _unfinished(self, used: list[ChunkRead], waits_for: str | None = None) -> Unfinished:
         # bounds may be keys of rows that the filter leaves out
-        parts = [] if hides_bounds(self._begin, self._table.selection) else self._parts(self._begin)
+        parts = [] if hides_bounds(self._begin, self._table.selection) else parts_of(self._table, self._begin)
         ends = [*(chunk.end for chunk in used if chunk.end is not None), *self._again.ends]
         waits = bool(waits_for) or self._is_throttled
         receipt = copying(self._begin, self._reached, used, ends, parts, waits=waits)
@@ -217,8 +228,9 @@ class TableCopy:
                 key=self._table.schema.key,
                 gone=gone,
                 where=tuple(map(str, self._order.conditions)),
-                by=self._by,
+                by=cut_by_others(self._table),
                 altered_upto=self._table.altered_upto,
+                changed_after=self._order.changed.after if self._order.changed is not None else None,
                 lineage=state.lineage,
                 readable_from=state.readable_from,
             )
@@ -259,36 +271,7 @@ class TableCopy:
 
     def _begun(self) -> tuple[CopyFolder, Found]:
         """Begin a copy; of two that were begun at once, the one with the smaller id."""
-        state = self._source.state()
-        low = self._source.copy_low(state, self._scan, self._order)
-        parts, counted = self._scan.parts, self._scan.rows
-        whole = self._table.selection.columns == () and not self._table.selection.conditions
-        check_room(self._jdbc, self._table.name, self._place, counted, is_whole=whole)
-        if not parts and counted >= self._source.chunk_rows:
-            self._warn(
-                f"{self._table.name} is copied in one chunk, which a run that is killed reads again: there is no index"
-                f" that begins with {', '.join(cut_by(self._table))} (all of the table, not partitioned)."
-            )
-        if counted < min(self._source.chunk_rows, self._time.pace.most_rows or self._source.chunk_rows):
-            parts = ()
-        begun = CopyBegun(
-            id=secrets.token_hex(6),
-            low=low,
-            witnesses=tuple(state.lineage.witnesses()),
-            feed=FeedRef.of(self._source.feed),
-            schema_hash=self._table.schema.hash,
-            selection_hash=self._table.selection.hash,
-            protection=self._table.protection,
-            key=self._table.schema.key,
-            descending=tuple(part.descending for part in parts),
-            highest=self._source.chunks(parts, low, self._scan).highest() if parts else None,
-            rows=counted,
-            at=datetime.datetime.now(datetime.UTC),
-            where=tuple(map(str, self._order.conditions)),
-            by=self._by,
-            altered_upto=self._table.altered_upto,
-            schema=self._table.schema.canonical,
-        )
+        begun = new_copy(self._source, self._order, self._scan, self._warn)
         CopyFolder(self._session, self._place, begun.id).begin(begun)
         there = folders(self._session, self._place)
         if [folder.id for folder, _ in there] == [begun.id]:
@@ -301,18 +284,6 @@ class TableCopy:
                 advice="Run the task again; let one run at a time load a table.",
             )
         return going_on
-
-    @property
-    def _by(self) -> tuple[str, ...]:
-        """The columns that copies are cut by; empty for the key's."""
-        by = cut_by(self._table)
-        return by if by != self._table.schema.key else ()
-
-    def _parts(self, begun: CopyBegun) -> list[KeyPart]:
-        if not begun.descending:
-            return []
-        columns = map(self._table.schema.column, begun.by or begun.key)
-        return list(map(KeyPart, columns, begun.descending))
 
     def _read(self, folder: CopyFolder, there: Sequence[ChunkRead]) -> tuple[list[ChunkRead], bool]:
         """Read what no chunk has yet, one chunk at least; the chunks that count then, and whether they are all.

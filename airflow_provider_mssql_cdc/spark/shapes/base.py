@@ -39,6 +39,7 @@ class Beginning:
     :param key_before: columns of the key by which these are told apart, where that was another one; else None
     :param added: columns that they lack
     :param missed: a window between their position and the copy, for a history by another key; None where it is lost
+    :param told: the keys of which a copy of changed rows tells; None where it has all rows
     """
 
     window: Window
@@ -49,6 +50,7 @@ class Beginning:
     key_before: tuple[str, ...] | None = None
     added: tuple[str, ...] = ()
     missed: tuple[Window, Staged] | None = None
+    told: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,14 +309,17 @@ class SinkRows(ABC):
         """Whether a window needs rows of the target: where CDC left a large value out of some event."""
         return bool(staged.count(window).unknown)
 
-    def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
+    def lacks(
+        self, known: tuple[Gap, ...], after: Position, window: Window, *, healed: bool = False
+    ) -> tuple[Gap, ...]:
         """What the sink lacks once a copy has closed a gap.
 
         :param known: what it lacked before
         :param after: up to here it was loaded
         :param window: from the copy's low on
+        :param healed: by a copy of changed rows
         """
-        return (*known, Gap(after, self.table.counts_from(window)))
+        return (*known, Gap(after, self.table.counts_from(window), healed))
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest position that the target's rows name; None where they name none."""

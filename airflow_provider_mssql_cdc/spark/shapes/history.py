@@ -9,13 +9,14 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, OPERATIONS, check_history_key
+from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, DELETE, OPERATIONS, check_history_key
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID, TargetColumn
 from airflow_provider_mssql_cdc.core.entry_values import CHANGED
 from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fills import any_value, values_of, with_values
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, no_names, tran_id, unknown
@@ -67,7 +68,8 @@ class History(SinkRows):
 
     def added_values(self, rows: DataFrame) -> dict[str, Column]:
         """The transaction's id, and whether a row mends a difference."""
-        return {"_tran_id": tran_id(rows), "_healed": F.lit(_MENDS in rows.columns)}
+        mends = F.col(_MENDS) if _MENDS in rows.columns else F.lit(False)
+        return {"_tran_id": tran_id(rows), "_healed": mends}
 
     @property
     def data_columns(self) -> tuple[TargetColumn, ...]:
@@ -97,8 +99,13 @@ class History(SinkRows):
                 gone = by_keys_of(self.now(target_rows), copied.stay, self.table.key, "left_anti")
                 ended = self.at_low(gone, at, begun.known_at, number).withColumn("_op", F.lit("D"))
                 parts.append(ended.select(*names))
+            if begun.told is not None:
+                ended = self._ended_in_gap(copy, begun.told, at_low, copied.events, target_rows)
+                parts.append(self.at_low(ended, at).withColumn("_op", F.lit("D")).select(*names))
+                parts = [part.withColumn(_MENDS, F.lit(True)) for part in parts]
             if copied.events is not None:
-                parts.append(self.shown(copied.events).select(*names))
+                events = self.shown(copied.events).select(*names)
+                parts.append(events if begun.told is None else events.withColumn(_MENDS, F.lit(False)))
         elif staged is not None and not window.is_empty:
             rows = (
                 self.rows(window, staged, None)
@@ -107,6 +114,34 @@ class History(SinkRows):
             )
             parts.append(rows.select(*names))
         return Write(reduce(DataFrame.unionAll, parts) if parts else target_rows.limit(0))
+
+    def _ended_in_gap(
+        self,
+        copy: Copy,
+        told: DataFrame,
+        at_low: Sequence[DataFrame],
+        events: DataFrame | None,
+        target_rows: DataFrame,
+    ) -> DataFrame:
+        """What a gap has ended: the last images of rows that went, and the keys of those that came and went.
+
+        :param told: the keys of which the copy tells
+        :param at_low: rows that are there behind the gap
+        :param events: of behind the gap; None where there are none
+        """
+        key, live = self.table.key, self.now(target_rows)
+        gone, missed = live, told.select(*map(column, key))
+        if DELETE not in self.sink.history.operations:
+            gone, missed = live.limit(0), missed.limit(0)
+        for rows in at_low:
+            gone = by_keys_of(gone, rows, key, "left_anti")
+        missed = by_keys_of(missed, target_rows, key, "left_anti")
+        for rows in (copy.rows(), *([events] if events is not None else [])):
+            missed = by_keys_of(missed, rows, key, "left_anti")
+        others = [target.name for target in self.data_columns if target.name not in key]
+        missed = missed.withColumn("_unknown", F.array(*map(F.lit, others)).cast("array<string>"))
+        gone = by_keys_of(gone, told, key, "left_semi")
+        return gone.unionByName(missed, allowMissingColumns=True)
 
     def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The window's events."""
@@ -292,7 +327,7 @@ class History(SinkRows):
         for lob in {*self.table.lobs} & {*self.unfilled}:
             lacks = F.array_union("_unknown", F.array(F.lit(lob)))
             rows = rows.withColumn("_unknown", F.when(column(lob).isNull(), lacks).otherwise(F.col("_unknown")))
-        if since := max((gap.upto for gap in gaps if gap.upto <= window.after), default=None):
+        if since := max((gap.upto for gap in gaps if gap.upto <= window.after and not gap.healed), default=None):
             rows = rows.where(F.col(self.table.position) >= since.sort_key)
         if staged is not None:
             # before they are grouped, which would exchange the whole history

@@ -52,10 +52,24 @@ class Mirror(SinkRows):
         rows = self._first_rows(begun.window, begun.staged, begun.copy)
         if not begun.anew:
             return Write(rows)
+        if begun.told is not None:
+            return self._healed(rows, by_keys_of(target_rows, begun.told, self.table.key, "left_semi"), begun.known_at)
         if self.sink.deletes == HARD:
             return Write(rows, old=OldRows.ALL)
         gone = self._gone(rows, target_rows, begun.known_at, begun.key_before)
         return Write(rows.unionByName(gone), old=OldRows.ALL)
+
+    def _healed(self, rows: DataFrame, told: DataFrame, known_at: datetime.datetime | None) -> Write:
+        """Rows to put, and what goes of those rows of the mirror of which a copy of changed rows tells."""
+        gone = by_keys_of(told, rows, self.table.key, "left_anti")
+        if self.sink.deletes == SOFT:
+            time = F.lit(known_at.isoformat() if known_at else None).cast("timestamp_ntz")
+            gone = gone.withColumn("_deleted_at", F.coalesce("_deleted_at", time))
+        put = rows.withColumn("_op", F.lit("U"))
+        if self.sink.deletes != IGNORE:
+            ending = F.lit("D" if self.sink.deletes == HARD else "U")
+            put = put.unionByName(gone.select(*map(column, rows.columns)).withColumn("_op", ending))
+        return self._write(put)
 
     def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """One row per key that changed, to put or to delete."""
@@ -146,8 +160,10 @@ class Mirror(SinkRows):
         """Also where nobody enforces the key: several rows may have it."""
         return self.table.unenforced_key is not None or super().looks_up(window, staged)
 
-    def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
-        """Nothing: all rows were replaced."""
+    def lacks(
+        self, known: tuple[Gap, ...], after: Position, window: Window, *, healed: bool = False
+    ) -> tuple[Gap, ...]:
+        """Nothing: all rows were replaced, or those that changed."""
         return ()
 
     def changes(self, window: Window, staged: Staged, target_rows: DataFrame, copy: Copy | None = None) -> DataFrame:

@@ -62,7 +62,10 @@ class Versions(SinkRows):
             rows = reduce(DataFrame.unionByName, at_low)
             return self._by_another_key(rows, low, copied.events, target_rows, begun.added)
         if begun.anew:
-            return self._anew(reduce(DataFrame.unionByName, at_low), low, copied.events, target_rows)
+            now = self.still_open(target_rows)
+            if begun.told is not None:
+                now = by_keys_of(now, begun.told, self.table.key, "left_semi")
+            return self._anew(reduce(DataFrame.unionByName, at_low), low, copied.events, now)
         parts = at_low[:1]
         if copied.events is not None:
             parts += [self._ended(was, copied.events) for was in at_low[1:]]
@@ -143,14 +146,13 @@ class Versions(SinkRows):
         """The versions that count now, one per key."""
         return target_rows.where(F.col(self.ends).isNull())
 
-    def _anew(self, at_low: DataFrame, low: Position, events: DataFrame | None, target_rows: DataFrame) -> Write:
+    def _anew(self, at_low: DataFrame, low: Position, events: DataFrame | None, now: DataFrame) -> Write:
         """What closes a gap.
 
         :param at_low: versions of the table's rows at the copy's low, from there on
         :param events: after ``low``; None where there are none
-        :param target_rows: the table's versions, those of before the gap
+        :param now: the versions that counted before the gap, of the keys that are told of
         """
-        now = self.still_open(target_rows)
         data = [target.name for target in self.table.data_columns]
         # of what lacks a value nobody knows whether it is the same
         same = by_keys_of(now, at_low.where(F.size("_unknown") == 0), data, "left_semi")

@@ -189,10 +189,11 @@ class Writers:
 
 
 class PlannedRuns:
-    """Runs over tables of one database by Change Tracking, planned as the operator plans them.
+    """Runs over tables of one database, planned as the operator plans them: by Change Tracking, or by ``source``.
 
     :param tables: of the schema ``lab``
     :param said: of all tables, as of ``TableOptions``
+    :ivar failures: of the last run: table to the error, where it was allowed to fail
     :ivar options: of each job, such as ``copy_rows``
     :ivar receipt: of the last job
     :ivar warnings: of the last run
@@ -204,36 +205,46 @@ class PlannedRuns:
         self.options: dict[str, Any] = {}
         self.receipt: Receipt | None = None
         self.warnings: list[str] = []
+        self.failures: dict[str, str] = {}
         place = f"://lake/{tracked.origin.namespace}"
         self._request = Request(
             connection="lab",
             entries=read_entries([f"lab.{table}" for table in tables], salted=True),
             exclude=(),
             defaults=TableOptions(
-                Target.parse(f"iceberg{place}"), (*shapes,), source=CT, **{"history": NET_HISTORY, **said}
+                Target.parse(f"iceberg{place}"), (*shapes,), **{"source": CT, "history": NET_HISTORY, **said}
             ),
             asked=True,
         )
 
-    def run(self, *, checkpoint: bool = True) -> dict[str, list[str]]:
+    def run(
+        self, *, checkpoint: bool = True, may_fail: bool = False, upto: Cut | None = None, limit: int | None = None
+    ) -> dict[str, list[str]]:
         """Plan, run the job and move the checkpoints; the outcomes of the sinks, by table.
 
         :param checkpoint: False ends before these move, as a task does that is killed there
+        :param may_fail: for what is read; ``failures`` has why
+        :param upto: the cut; None for where the database is
+        :param limit: transactions that are loaded at most
         """
         tracked = self._tracked
         with MsSqlCdcHook(connection=tracked.connection) as hook:
-            plan = plan_load(hook, self._store, self._request, None, sources_for(hook, {CT}))
-        assert plan.failures == {}, plan.failures
-        failed = {name: each.failed for name, each in plan.candidates.items() if each.failed}
-        assert failed == {}, failed
+            request = dataclasses.replace(self._request, max_transactions=limit)
+            plan = plan_load(hook, self._store, request, upto, sources_for(hook, {request.defaults.source}))
+        failed = {str(name): str(why) for name, each in plan.candidates.items() for why in each.failed.values()}
+        self.failures = failed | {str(name): str(error) for name, error in plan.failures.items()}
+        assert may_fail or self.failures == {}, self.failures
         spec, receipt = None, None
         if plan.specs:
             assert plan.upto is not None
-            whole = tracked.origin.spec(upto=_NO_LSN, witness=None, recovery_fork=None, **self.options)
+            of_plan = {"witness": plan.witness, "recovery_fork": plan.recovery_fork}
+            whole = tracked.origin.spec(upto=_NO_LSN, **{**of_plan, **self.options})
             spec = dataclasses.replace(whole, id=uuid.uuid4().hex[:12], tables=tuple(plan.specs), upto=plan.upto)
             self.receipt = receipt = run(tracked.origin.spark, _as_sent(spec))
-            assert [table.error for table in receipt.tables] == [None] * len(receipt.tables)
-        self.warnings = [text for each in plan.candidates.values() for text in each.warnings]
+            self.failures |= {str(table.name): table.error for table in receipt.tables if table.error is not None}
+            assert may_fail or self.failures == {}, self.failures
+        self.warnings = [*plan.warnings]
+        self.warnings += [text for each in plan.candidates.values() for text in each.warnings]
         self.warnings += [text for table in (receipt.tables if receipt else ()) for text in table.warnings]
         outcome = Outcome(plan, spec, receipt)
         if checkpoint:

@@ -86,11 +86,16 @@ class TrackedRows(CopiedTable):
         salt: str | None = None,
     ) -> None:
         assert isinstance(table.feed, TrackedTable)
-        self.jdbc, self.table, self._mappings = jdbc, table, mappings
+        self.jdbc, self.table, self.mappings = jdbc, table, mappings
         self.feed: TrackedTable = table.feed
         self.connections, self.chunk_rows, self.chunk_seconds = connections, chunk_rows, chunk_seconds
         self._slice_rows, self._salt, self._isolation = slice_rows, salt, isolation
         self._proven: dict[Version, Witness] = {}
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The target columns that identify a row."""
+        return key_columns(self.table.schema, self.mappings)
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the versions: one statement, and one more about the commits of witnesses."""
@@ -171,8 +176,8 @@ class TrackedRows(CopiedTable):
             found = together([each.result() for each in read])
         if len(within) > 1 and self._by_snapshots(before):
             closing = self._changes(before, after, f"{folder}/closing", above=before.current)
-            key = key_columns(self.table.schema, self._mappings)
-            other = self._spelled_otherwise(closing.rows, found.rows, f"{folder}/spelled")
+            key = self.key
+            other = self.spelled_otherwise(closing.rows, found.rows, f"{folder}/spelled")
             found = found.closed_by(closing, before.current, key, other)
         reached = before.current
         if self._by_snapshots(before) and found.newest is not None:
@@ -186,7 +191,7 @@ class TrackedRows(CopiedTable):
     ) -> ReadChanges:
         """What one statement reads."""
         jdbc = self._by(before)
-        found = read_changes(jdbc, self.table, self._mappings, after, folder, self._salt, within=within, above=above)
+        found = read_changes(jdbc, self.table, self.mappings, after, folder, self._salt, within=within, above=above)
         if self._by_snapshots(before) and found.level != LEVEL_OF_SNAPSHOTS:
             raise ConnectionSettingError(
                 f"a statement was to read one moment (SNAPSHOT), and ran by isolation level {found.level}.",
@@ -198,12 +203,12 @@ class TrackedRows(CopiedTable):
             raise GapError(str(self.table.name), after, found.min_valid, advice=advice)
         return found
 
-    def _spelled_otherwise(self, changes: DataFrame, known: DataFrame, folder: str) -> DataFrame | None:
+    def spelled_otherwise(self, changes: DataFrame, known: DataFrame, folder: str) -> DataFrame | None:
         """Keys that are known and that the changes spell otherwise; None where no key can be."""
         schema = self.table.schema
         if not loose(schema, schema.key):
             return None
-        return other_spellings(self.jdbc, schema, self._mappings, changes, known, folder)
+        return other_spellings(self.jdbc, schema, self.mappings, changes, known, folder)
 
     def respelled(
         self, staged: Staged, window: Window, known: Callable[[], DataFrame], folder: str, *, is_sure: bool | None
@@ -212,7 +217,7 @@ class TrackedRows(CopiedTable):
         inserts and updates by what the target has, where the letters do not tell.
         """
         assert isinstance(staged, StagedChanges)
-        read, key = staged.of(window), key_columns(self.table.schema, self._mappings)
+        read, key = staged.of(window), self.key
         hides, is_net, rows = bool(self.table.selection.conditions), read.is_net, read.rows
         if not is_net and is_sure is False:
             raise CommitConflictError(
@@ -230,12 +235,12 @@ class TrackedRows(CopiedTable):
         self, read: ReadChanges, reached: Position, known: Callable[[], DataFrame], folder: str
     ) -> DataFrame | None:
         """The keys that are known, and that no change names though they went; None where there can be none."""
-        key = key_columns(self.table.schema, self._mappings)
+        key = self.key
         if read.is_whole:
             left = by_keys_of(known().select(*map(column, key)), read.rows, key, "left_anti")
             return left.withColumn("_version", F.lit(reached.sort_key))
         if loose(self.table.schema, self.table.schema.key):
-            return self._spelled_otherwise(read.rows, known(), folder)
+            return self.spelled_otherwise(read.rows, known(), folder)
         return None
 
     def _by(self, state: TrackedState) -> Jdbc:
@@ -274,7 +279,7 @@ class TrackedRows(CopiedTable):
     ) -> Chunks:
         """The table's chunks, each as new as it is."""
         jdbc = self.jdbc.by_snapshots() if scan.by_snapshots else self.jdbc
-        return Chunks(jdbc, self.table, self._mappings, parts, self._salt, None, conditions)
+        return Chunks(jdbc, self.table, self.mappings, parts, self._salt, None, conditions)
 
     def progress(self) -> None:
         """Nobody captures anything."""
@@ -307,11 +312,11 @@ class TrackedRows(CopiedTable):
         first = max((number for number, entry in enumerate(entries) if entry.is_whole), default=0)
         is_whole, entries = entries[first].is_whole, entries[first:]
         parts = [Parquet.of(session, folder.files_of(entry), entry.columns).rows() for entry in entries]
-        key, window = key_columns(self.table.schema, self._mappings), Window(low, entries[-1].upto)
+        key, window = self.key, Window(low, entries[-1].upto)
         if loose(self.table.schema, self.table.schema.key):
             rows = parts[0]
             for number, newer in enumerate(parts[1:]):
-                other = self._spelled_otherwise(newer, rows, f"{place}/spelled{number}")
+                other = self.spelled_otherwise(newer, rows, f"{place}/spelled{number}")
                 rows = write_rows(replaced(rows, newer, key, other), f"{place}/rows{number}").rows()
         else:
             rows = newest_of(parts, key)

@@ -1,0 +1,147 @@
+"""By which version of Change Tracking a gap of CDC can be healed: each is noted with the LSN from which it may be used.
+
+A version may be used for a position where each transaction up to the version has its commit LSN at or below the
+position: then each change behind the position has a version above it. An older one only reads more keys; one that is
+too new loses rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition, TrackedSince
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
+from airflow_provider_mssql_cdc.core.position import Lsn, Position, Version, is_gap
+from airflow_provider_mssql_cdc.core.table import TableSchema
+
+_PURPOSE = "heal"
+
+MOST_NOTED = 32
+"""So many versions wait at most for a sink to reach their LSN."""
+
+_WHAT_FOLLOWS = 'It takes on_gap=["ct", "copy"] to copy the table then.'
+
+
+def noted(version: Version, since: TrackedSince, seen: CaptureProgress, at: datetime.datetime) -> OtherPosition:
+    """A version that was the current one, before the capture has passed the moment at which that was read.
+
+    :param since: what tells the table's tracking from another one
+    :param seen: how far the capture was, read behind the version
+    """
+    proof = {"begin_version": since.begin_version, "side_object_id": since.side_object_id}
+    position = {"kind": Version.KIND, "at": version.text}
+    return OtherPosition(position, proof, noted_at=at, purpose=_PURPOSE, seen=seen)
+
+
+def passed(found: Iterable[OtherPosition], now: CaptureProgress, newest: Lsn | None) -> tuple[OtherPosition, ...]:
+    """What was noted, with the LSN of each version whose moment the capture has passed by now.
+
+    :param now: how far the capture is
+    :param newest: max LSN, read behind that: what log scans had found by then may have been mapped later
+    """
+
+    def placed(each: OtherPosition) -> OtherPosition:
+        if not _heals(each) or each.lsn is not None or each.seen is None or newest is None:
+            return each
+        is_passed = CopyEnd(each.seen, each.seen, 0).is_passed(now)
+        return dataclasses.replace(each, lsn=newest, seen=None) if is_passed else each
+
+    return tuple(map(placed, found))
+
+
+def best(found: Iterable[OtherPosition], at: Position | None) -> tuple[OtherPosition, ...]:
+    """The newest version that may be used for a position, as a sink keeps it; none where there is none."""
+    fitting = [each for each in found if _heals(each) and at is not None and _fits(each, at)]
+    return (max(fitting, key=_version),) if fitting else ()
+
+
+def waiting(found: Iterable[OtherPosition], lowest: Position | None) -> tuple[OtherPosition, ...]:
+    """What was noted, without the versions that each sink keeps, or has a newer one for.
+
+    :param lowest: position of the sinks; None where none is loaded
+    """
+    others = [each for each in found if not _heals(each)]
+    left = [each for each in found if _heals(each) and (lowest is None or not _fits(each, lowest))]
+    return (*others, *_thinned(sorted(left, key=_version)))
+
+
+def _thinned(found: list[OtherPosition]) -> list[OtherPosition]:
+    """At most ``MOST_NOTED`` of some versions: the oldest stays, and others go where they are closest together."""
+    while len(found) > MOST_NOTED:
+        closest = min(range(1, len(found) - 1), key=lambda n: _version(found[n + 1]) - _version(found[n - 1]))
+        found = found[:closest] + found[closest + 1 :]
+    return found
+
+
+def _heals(each: OtherPosition) -> bool:
+    return each.purpose == _PURPOSE and each.position.get("kind") == Version.KIND
+
+
+def _version(each: OtherPosition) -> int:
+    return Version.parse(each.position["at"]).value
+
+
+def _fits(each: OtherPosition, at: Position) -> bool:
+    return each.lsn is not None and isinstance(at, Lsn) and each.lsn <= at
+
+
+def _since(each: OtherPosition) -> TrackedSince:
+    proof = each.witness or {}
+    return TrackedSince(proof.get("begin_version"), proof.get("side_object_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Healing:
+    """What heals gaps of a table that is captured.
+
+    :param tracked: the table as Change Tracking has it; None where it does not, or the login may not ask
+    :param noted: versions, each with the LSN from which it may be used
+    :param copies: a copy of the table closes a gap that Change Tracking cannot heal
+    """
+
+    tracked: TrackedTable | None = None
+    noted: tuple[OtherPosition, ...] = ()
+    copies: bool = False
+    unknown: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
+
+    def lacks(self, schema: TableSchema, *, unique_key: bool) -> str | None:
+        """Why Change Tracking heals no gap of the table; None where it may.
+
+        :param schema: what its sinks hold
+        :param unique_key: whether the server enforces its key
+        """
+        if self.tracked is None:
+            return "Change Tracking is off for it, or the login may not ask about its changes"
+        if not unique_key or {*schema.key} != {*self.tracked.primary_key}:
+            return f"its rows are told apart by {', '.join(schema.key) or 'nothing'}, not by the primary key"
+        if left := [column.name for column in schema.columns if column.kept or column.former]:
+            return f"{', '.join(left)} are not in it any more, or were of another type"
+        return None
+
+    def version(self, found: Sequence[OtherPosition], at: Position, readable_from: Position | None) -> Version | str:
+        """The version behind which all changes of rows are that a sink lacks; or why there is none.
+
+        :param found: that the sink keeps
+        :param at: where it stands
+        :param readable_from: the lowest version from which all changes are there
+        """
+        assert self.tracked is not None
+        known = best((*found, *self.noted), at)
+        if not known:
+            return f"no version is known for {at}: on_gap named it too late, or the capture had not passed one"
+        version = Version(_version(known[0]))
+        if _since(known[0]).differs(self.tracked.since):
+            return f"it was switched off and on since {version}"
+        if is_gap(version, readable_from):
+            return f"its changes after {version} were removed, too: it keeps them for too short a time"
+        return version
+
+
+def not_healed(why: str) -> str:
+    """That Change Tracking does not heal a gap, for people."""
+    return f"Change Tracking cannot heal it: {why}. {_WHAT_FOLLOWS}"

@@ -1,0 +1,112 @@
+"""Heals gaps: where each sink has a version of Change Tracking, the rows that changed since are read, not all."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import DataFrame
+
+from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.healing import Healing, not_healed
+from airflow_provider_mssql_cdc.core.position import Position, Version, Window
+from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.core.table import same_schema
+from airflow_provider_mssql_cdc.spark.copies.copy import Changed
+from airflow_provider_mssql_cdc.spark.decide import gap
+from airflow_provider_mssql_cdc.spark.looks import SinkPlan
+from airflow_provider_mssql_cdc.spark.notes import Notes
+from airflow_provider_mssql_cdc.spark.shapes.fold import column
+from airflow_provider_mssql_cdc.spark.sources.base import TableSource
+from airflow_provider_mssql_cdc.spark.sources.ct.table import TrackedRows
+
+log = logging.getLogger(__name__)
+
+
+class Healer:
+    """Finds out by what the gaps of one table's sinks are closed.
+
+    :param source: makes the source of a table
+    """
+
+    def __init__(
+        self,
+        table: TableSpec,
+        mappings: Sequence[ColumnMapping],
+        source: Callable[[TableSpec, Sequence[ColumnMapping]], TableSource],
+        notes: Notes,
+    ) -> None:
+        self._table, self._mappings, self._source, self._notes = table, mappings, source, notes
+
+    def changed(self, plans: Sequence[SinkPlan], *, of_all: bool) -> Changed | None:
+        """The rows that close the gaps of all sinks that begin with copied rows; None where a copy of all rows does, or
+        where nothing does: a sink that is not to be copied fails alone then.
+
+        :param of_all: a person asks for a copy of all rows
+        """
+        healing, copied = self._table.healing, [plan for plan in plans if plan[2].copied]
+        lost = [(plan, plan[2].lost_after) for plan in copied if plan[2].lost_after is not None]
+        if healing is None or not lost or of_all or len(lost) < len(copied):
+            return None
+        rows = None
+        why = healing.lacks(self._table.schema, unique_key=self._table.unique_key)
+        if why is None:
+            rows = self._rows(healing)
+        readable_from = rows.state().readable_from if rows is not None else None
+        versions: list[Version] = []
+        for (sink, state, todo), after in lost:
+            found = why or self._version((sink, state, todo), after, healing, readable_from)
+            if isinstance(found, Version):
+                versions.append(found)
+            elif healing.copies:
+                log.info("%s: %s; all rows are copied", self._table.name, found)
+                return None
+            else:
+                with self._notes.alone(sink.shape):
+                    error = gap(self._table, after, None, state.marker)
+                    error.advice = f"{error.advice} {not_healed(found)}"
+                    raise error
+        return _Rows(rows, min(versions)).changed if rows is not None and versions else None
+
+    def _version(
+        self, plan: SinkPlan, after: Position, healing: Healing, readable_from: Position | None
+    ) -> Version | str:
+        """By which version a sink is healed, or why it is not.
+
+        :param after: up to here it is loaded
+        :param readable_from: the lowest version from which all changes are there
+        """
+        (sink, state, todo) = plan
+        marker = state.marker
+        if marker is None or todo.asserted:
+            return "a person has said where it stands"
+        if marker.unfilled or sink.spec.rekeyed or not same_schema(marker.schema_hash, self._table.schema):
+            return "its columns were changed, too"
+        lost = sink.spec.lost_after
+        # up to there it was proven empty, if the marker is the one that was expected
+        at = lost if lost is not None and marker.position == sink.spec.applied else after
+        return healing.version((*marker.positions, *sink.spec.positions), at, readable_from)
+
+    def _rows(self, healing: Healing) -> TrackedRows:
+        assert healing.tracked is not None
+        source = self._source(dataclasses.replace(self._table, feed=healing.tracked), self._mappings)
+        assert isinstance(source, TrackedRows)
+        return source
+
+
+class _Rows:
+    """The rows that changed after a version."""
+
+    def __init__(self, source: TrackedRows, after: Version) -> None:
+        self._source, self._after = source, after
+
+    @property
+    def changed(self) -> Changed:
+        return Changed(self._after, self._read, self._source.spelled_otherwise)
+
+    def _read(self, folder: str) -> tuple[DataFrame, DataFrame]:
+        _, staged = self._source.keep(Window(self._after, self._after), folder)
+        rows, key = staged.files.rows(), self._source.key
+        names = [column(target.name) for mapping in self._source.mappings for target in mapping.targets]
+        return rows.select(*map(column, key)).distinct(), rows.where("_op != 'D'").select(*names)

@@ -1,0 +1,168 @@
+"""Versions of Change Tracking that heal gaps of CDC: none that may be used for a position is too new for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
+from airflow_provider_mssql_cdc.core.healing import MOST_NOTED, Healing, best, noted, passed, waiting
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition, TrackedSince
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress
+from airflow_provider_mssql_cdc.core.position import Lsn, Version
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
+
+SINCE = TrackedSince(0, 99)
+BEGAN = datetime.datetime(2026, 3, 1)
+AT = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
+FEED = TrackedTable(
+    "lab.t",
+    7,
+    TableName("lab", "t"),
+    7,
+    BEGAN,
+    (Column(1, 1, "id", "int", nullable=False), Column(2, 2, "v", "int")),
+    primary_key=("id",),
+    begin_version=Version(0),
+    min_valid_version=Version(0),
+    side_object_id=99,
+)
+SCHEMA = TableSchema(FEED.columns, ("id",))
+
+
+def lsn(number: int) -> Lsn:
+    return Lsn(number.to_bytes(10))
+
+
+class Server:
+    """Commits, each with a version and a later LSN, and a capture that is somewhere behind. Minutes go by."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng, self.minute, self.captured, self.scans = rng, 0, 0, 0
+        self.commits: list[tuple[int, int, int]] = []  # version, LSN, minute
+
+    def commit(self) -> None:
+        self.minute += self.rng.randrange(2)
+        last = self.commits[-1][1] if self.commits else 10
+        self.commits.append((len(self.commits) + 1, last + self.rng.randrange(1, 4), self.minute))
+
+    def capture(self, upto: int) -> None:
+        """Capture the first so many commits; two scans that find nothing where that is all."""
+        self.minute += self.rng.randrange(2)
+        self.captured = max(self.captured, min(upto, len(self.commits)))
+        if self.captured == len(self.commits):
+            self.scans += self.rng.randrange(4)
+
+    @property
+    def max_lsn(self) -> Lsn | None:
+        return lsn(self.commits[self.captured - 1][1]) if self.captured else None
+
+    def time(self, minute: int) -> datetime.datetime:
+        return BEGAN + datetime.timedelta(minutes=minute)
+
+    def progress(self) -> CaptureProgress:
+        newest = self.time(self.commits[self.captured - 1][2]) if self.captured else None
+        return CaptureProgress(self.time(self.minute), self.max_lsn, newest, self.scans, newest, 0)
+
+
+@given(st.integers(0, 2**32))
+def test_no_version_is_too_new_for_a_position_and_the_newest_that_may_be_used_is(seed):
+    rng = random.Random(seed)
+    server, stored = Server(rng), ()
+    marker, kept, at_marker = None, (), []
+    for _ in range(rng.randrange(2, 40)):
+        for _ in range(rng.randrange(4)):
+            server.commit()
+        if rng.random() < 0.7:
+            server.capture(rng.randrange(len(server.commits) + 1))
+        version = Version(len(server.commits))
+        seen = server.progress()
+        if rng.random() < 0.3:
+            server.commit()
+        newest = server.max_lsn
+        stored = passed(stored, seen, newest)
+        assert all(each.lsn is None or each.seen is None for each in stored)
+        if rng.random() < 0.7:
+            stored = (*stored, noted(version, SINCE, seen, AT))
+        # a run ends where its limits say
+        if server.captured and rng.random() < 0.7:
+            upto = lsn(server.commits[rng.randrange(server.captured)][1])
+            if marker is None or upto > marker:
+                marker = upto
+                at_marker.append(marker)
+        everything = (*kept, *stored)
+        kept = best(everything, marker)
+        stored = waiting(stored, marker)
+        if kept:
+            assert marker is not None
+            assert kept[0].lsn is not None
+            assert kept[0].lsn <= marker
+            found = int(kept[0].position["at"])
+            # each transaction up to the version is at or below the position
+            assert all(lsn(at) <= marker for number, at, _ in server.commits if number <= found)
+            usable = [int(e.position["at"]) for e in everything if e.lsn is not None and e.lsn <= marker]
+            assert found == max(usable)
+        # a target that was rolled back to a marker of before
+        for before in at_marker:
+            for each in best((*kept, *stored), before):
+                number = int(each.position["at"])
+                assert all(lsn(at) <= before for version_, at, _ in server.commits if version_ <= number)
+
+
+def pair(version: int, at: int | None = None, since: TrackedSince = SINCE) -> OtherPosition:
+    seen = CaptureProgress(BEGAN, None, None, None, None, 0)
+    return dataclasses.replace(noted(Version(version), since, seen, AT), lsn=None if at is None else lsn(at))
+
+
+def test_what_waits_is_thinned_out_and_the_oldest_stays():
+    found: tuple[OtherPosition, ...] = ()
+    for number in range(200):
+        found = waiting((*found, pair(number)), lsn(5))
+        assert len(found) <= MOST_NOTED
+    versions = [int(each.position["at"]) for each in found]
+    assert versions[0] == 0
+    assert versions[-1] == 199
+    # they lie spread over all that was noted
+    assert max(after - before for before, after in itertools.pairwise(versions)) <= 20
+
+
+def test_what_others_have_noted_is_kept():
+    other = OtherPosition({"kind": "counted", "at": "42"}, purpose="another")
+    assert best((other,), lsn(9)) == ()
+    assert passed((other,), CaptureProgress(BEGAN, None, None, None, None, 0), lsn(3)) == (other,)
+    assert waiting((other, pair(1, 4)), lsn(9)) == (other,)
+
+
+@pytest.mark.parametrize(
+    ("found", "readable_from", "expected"),
+    [
+        ((pair(3, 5), pair(2, 4), pair(9, 11)), 0, Version(3)),
+        ((pair(3, 5),), 3, Version(3)),
+        ((pair(3, 5),), 4, "its changes after version 3 were removed, too"),
+        ((pair(3, 5),), None, "its changes after version 3 were removed, too"),
+        ((pair(3, 5, TrackedSince(2, 99)),), 0, "switched off and on since version 3"),
+        ((pair(3, 5, TrackedSince(0, 98)),), 0, "switched off and on since version 3"),
+        ((pair(3, 11), pair(4)), 0, "no version is known for 0x"),
+        ((), 0, "no version is known for 0x"),
+    ],
+)
+def test_a_version_heals_a_sink_or_it_is_said_why_none_does(found, readable_from, expected):
+    healing = Healing(FEED, found[1:])
+    low = None if readable_from is None else Version(readable_from)
+    said = healing.version(found[:1], lsn(10), low)
+    assert said == expected if isinstance(expected, Version) else expected in said
+
+
+def test_a_table_can_be_healed_or_it_is_said_why_not():
+    assert Healing(FEED).lacks(SCHEMA, unique_key=True) is None
+    assert "is off for it" in Healing().lacks(SCHEMA, unique_key=True)
+    assert "told apart by v," in Healing(FEED).lacks(TableSchema(FEED.columns, ("v",)), unique_key=True)
+    assert "told apart by id," in Healing(FEED).lacks(SCHEMA, unique_key=False)
+    kept = TableSchema((FEED.columns[0], dataclasses.replace(FEED.columns[1], kept=True)), ("id",))
+    assert "v are not in it any more" in Healing(FEED).lacks(kept, unique_key=True)

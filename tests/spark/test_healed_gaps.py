@@ -51,6 +51,9 @@ class Healed:
         rows = self.live.lake(NAME, shape)
         if shape == "history":
             newest: dict[Any, Any] = {}
+            # what a copy of all rows does not have was not there
+            since = max((row["_lsn"] for row in rows if row["_op"] == "R" and not row["_healed"]), default="")
+            rows = [row for row in rows if row["_lsn"] >= since]
             for row in sorted((row for row in rows if row["_op"] != "B"), key=_place):
                 newest[row[columns[0]]] = row
             rows = [row for row in newest.values() if row["_op"] != "D"]

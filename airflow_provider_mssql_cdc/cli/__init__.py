@@ -59,12 +59,13 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     demo.add_argument(
         "--scenario",
-        choices=["plain", "crash", "targets", "copy", "schema-change"],
+        choices=["plain", "crash", "targets", "copy", "schema-change", "change-tracking"],
         default="plain",
         help="crash: Spark is killed in mid-window, then the task between commit and checkpoint; "
         "targets: one table goes into every target and shape, PostgreSQL if it is installed; copy: the copy of a big "
         "table takes several runs, is paused and killed and goes on, and a gap heals; schema-change: columns are added "
-        'and filled, and one is dropped, by on_schema_change="evolve" (default: plain)',
+        'and filled, and one is dropped, by on_schema_change="evolve"; change-tracking: the shop is on an Express '
+        "edition, without CDC, and elsewhere Change Tracking heals a gap of CDC (default: plain)",
     )
     demo.add_argument("--keep", metavar="DIR", help="keep lake, Airflow home and logs there; new or empty")
     demo.add_argument("--json", metavar="FILE", help="write the summary there")

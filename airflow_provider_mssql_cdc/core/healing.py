@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
+from airflow_provider_mssql_cdc.core.key import loose
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, TrackedSince
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, Version, is_gap
+from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.table import TableSchema
 
 _PURPOSE = "heal"
@@ -109,10 +111,11 @@ class Healing:
     copies: bool = False
     unknown: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
-    def lacks(self, schema: TableSchema, *, unique_key: bool) -> str | None:
+    def lacks(self, schema: TableSchema, selection: Selection, *, unique_key: bool) -> str | None:
         """Why Change Tracking heals no gap of the table; None where it may.
 
         :param schema: what its sinks hold
+        :param selection: what of the rows they hold
         :param unique_key: whether the server enforces its key
         """
         if self.tracked is None:
@@ -121,6 +124,8 @@ class Healing:
             return f"its rows are told apart by {', '.join(schema.key) or 'nothing'}, not by the primary key"
         if left := [column.name for column in schema.columns if column.kept or column.former]:
             return f"{', '.join(left)} are not in it any more, or were of another type"
+        if masked := [name for name in loose(schema, schema.key) if name in selection.masks]:
+            return f"mask hides {', '.join(masked)} of its key, and where only its spelling changes nobody can tell"
         return None
 
     def version(self, found: Sequence[OtherPosition], at: Position, readable_from: Position | None) -> Version | str:

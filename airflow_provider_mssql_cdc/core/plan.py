@@ -368,7 +368,7 @@ def _lacks_healing(candidate: Candidate, options: TableOptions, shape: str, stat
     healing, schema = candidate.healing, candidate.schema
     if healing is None:
         return "on_gap does not name it"
-    if (why := healing.lacks(schema, unique_key=candidate.unique_key)) is not None:
+    if (why := healing.lacks(schema, candidate.selection, unique_key=candidate.unique_key)) is not None:
         return why
     if not takes_copy(candidate, options, shape):
         return f"{shape} shows no rows, but changes"

@@ -36,8 +36,8 @@ class SinkReceipt:
 
     :param before: position of the marker found; None where there was none
     :param after: the marker now in the table
-    :param outcome: ``loaded``, ``first_load``, ``already`` (the marker was at or past the cut), ``empty``, or
-        ``replayed`` (a window that was loaded before was written again; the marker stays)
+    :param outcome: ``loaded``, ``first_load``, ``healed`` (by the rows that changed), ``already`` (the marker was at or
+        past the cut), ``empty``, or ``replayed`` (a window that was loaded before was written again; the marker stays)
     :param read_through: everything up to here is loaded or was proven empty
     :param schema: canonical JSON of the columns that it was loaded with last, where these are not the table's
     :param unfilled: target columns whose rows of before are not filled yet, where nothing was committed that says so

@@ -22,12 +22,12 @@ class TableSummary(TypedDict):
     :ivar schema_hash: of the feed's columns; None where there is no feed
     :ivar reads: by Change Tracking, how the job has read it: ``exact``, as of the moment of its version, or
         ``converging``, where rows may be newer; None by change data capture, and where no job ran
-    :ivar sinks: shape to ``first_load``, ``loaded``, ``empty``, ``already``, ``copying`` or ``replayed``; empty where
-        no job ran
+    :ivar sinks: shape to ``first_load``, ``healed``, ``loaded``, ``empty``, ``already``, ``copying`` or ``replayed``;
+        empty where no job ran
     :ivar windows: ``(after, upto]`` of what was read; before them those that a job has committed whose task was killed
         before it could report them, ``(, upto]`` for a first load. The counts are those of all these windows
     :ivar events: changes, an update counted once
-    :ivar copied: rows of a first load
+    :ivar copied: rows of a first load, or those by which a gap was healed
     :ivar seconds: of each step of the job
     :ivar warnings: of this table
     """

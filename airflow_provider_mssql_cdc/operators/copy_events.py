@@ -63,7 +63,8 @@ def _events(before: CopyState | None, spec: TableSpec, table: TableReceipt) -> I
         else:
             yield {"event": ABORTED, "id": id_, **request, "reason": how.removeprefix(f"{ABORTED}: ")}
         return
-    begun = [sink for sink in table.sinks if sink.outcome == "first_load" and sink.after and sink.after.copies]
+    begins = ("first_load", "healed")
+    begun = [sink for sink in table.sinks if sink.outcome in begins and sink.after and sink.after.copies]
     if begun:
         assert begun[0].after is not None
         # a shape that failed begins with the same copy in a later run

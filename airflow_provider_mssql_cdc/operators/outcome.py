@@ -33,6 +33,7 @@ COUNTS = ("events", "inserted", "updated", "deleted", "copied")
 _SAID = {
     "loaded": "loaded",
     "first_load": "first load",
+    "healed": "healed",
     "already": "already there",
     "empty": "nothing new",
     "replayed": "written again",

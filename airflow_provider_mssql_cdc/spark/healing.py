@@ -50,7 +50,7 @@ class Healer:
         if healing is None or not lost or of_all or len(lost) < len(copied):
             return None
         rows = None
-        why = healing.lacks(self._table.schema, unique_key=self._table.unique_key)
+        why = healing.lacks(self._table.schema, self._table.selection, unique_key=self._table.unique_key)
         if why is None:
             rows = self._rows(healing)
         readable_from = rows.state().readable_from if rows is not None else None

@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.core.healing import MOST_NOTED, Healing, best, n
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, TrackedSince
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, Version
+from airflow_provider_mssql_cdc.core.selection import EVERYTHING
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 
 SINCE = TrackedSince(0, 99)
@@ -160,9 +161,16 @@ def test_a_version_heals_a_sink_or_it_is_said_why_none_does(found, readable_from
 
 
 def test_a_table_can_be_healed_or_it_is_said_why_not():
-    assert Healing(FEED).lacks(SCHEMA, unique_key=True) is None
-    assert "is off for it" in Healing().lacks(SCHEMA, unique_key=True)
-    assert "told apart by v," in Healing(FEED).lacks(TableSchema(FEED.columns, ("v",)), unique_key=True)
-    assert "told apart by id," in Healing(FEED).lacks(SCHEMA, unique_key=False)
+    assert Healing(FEED).lacks(SCHEMA, EVERYTHING, unique_key=True) is None
+    assert "is off for it" in Healing().lacks(SCHEMA, EVERYTHING, unique_key=True)
+    assert "told apart by v," in Healing(FEED).lacks(TableSchema(FEED.columns, ("v",)), EVERYTHING, unique_key=True)
+    assert "told apart by id," in Healing(FEED).lacks(SCHEMA, EVERYTHING, unique_key=False)
     kept = TableSchema((FEED.columns[0], dataclasses.replace(FEED.columns[1], kept=True)), ("id",))
-    assert "v are not in it any more" in Healing(FEED).lacks(kept, unique_key=True)
+    assert "v are not in it any more" in Healing(FEED).lacks(kept, EVERYTHING, unique_key=True)
+    named = TableSchema(
+        (Column(1, 1, "k", "varchar", length=9, nullable=False, collation="Latin1_General_CI_AS"),), ("k",)
+    )
+    feed = dataclasses.replace(FEED, columns=named.columns, primary_key=("k",))
+    hashed = dataclasses.replace(EVERYTHING, masks={"k": "hash"})
+    assert Healing(feed).lacks(named, EVERYTHING, unique_key=True) is None
+    assert "mask hides k of its key" in Healing(feed).lacks(named, hashed, unique_key=True)

@@ -39,7 +39,7 @@ ORDERS = TableName("sales", "orders")
 IDENTITY = Identity("mssql_default", "shop", ORDERS, "iceberg://lake/shop")
 DAY = datetime.datetime(2026, 3, 1)
 OPTIONS = TableOptions(Target.parse("iceberg://lake/shop"), ("mirror", "history"))
-RESNAPSHOT = dataclasses.replace(OPTIONS, on_gap="copy")
+RESNAPSHOT = dataclasses.replace(OPTIONS, on_gap=("copy",))
 COLUMNS = (Column(1, 1, "id", "int", 4, 10, nullable=False), Column(2, 2, "note", "nvarchar", -1))
 
 

@@ -146,7 +146,7 @@ def test_what_was_purged_is_lost_unless_its_instance_had_to_go():
     assert found.failed.keys() == {"history", "transactions"}
     assert all(isinstance(error, GapError) for error in found.failed.values())
     assert planned(found)[1].copies == dict.fromkeys(("mirror", "scd2"), lsn(50))
-    closing = dataclasses.replace(EVOLVE, on_gap="copy")
+    closing = dataclasses.replace(EVOLVE, on_gap=("copy",))
     found = verdict(stored(), [anew], options=closing, kept=KEPT.get)
     assert (found.failed, planned(found, closing)[1].begins) == ({}, dict.fromkeys(SHAPES, lsn(50)))
 

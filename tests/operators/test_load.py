@@ -346,6 +346,8 @@ def wait_for(condition, seconds: float = 120):
         ({"replay": True, "shapes": ["history"], "changes": "net"}, "a replay cannot tell"),
         ({"on_disabled": "ignore"}, "on_disabled='ignore'"),
         ({"on_gap": "ignore"}, "on_gap='ignore'"),
+        ({"on_gap": ["copy", "ct"]}, "on_gap=.*: expected .fail., .copy., .ct. or"),
+        ({"on_gap": "ct", "source": "ct"}, "heals gaps of CDC.*beside source=.ct."),
         ({"on_schema_change": "ignore"}, "on_schema_change='ignore'"),
         ({"enable_lock_timeout": 0}, "enable_lock_timeout=0"),
         ({"propose_timeout": 0}, "propose_timeout=0: expected seconds or a timedelta of more than 0 s, or None"),

@@ -163,7 +163,7 @@ def test_copies_know_nothing_of_it_and_take_nothing_away(things):
     things.sql("UPDATE lab.things SET a = 60 WHERE id = 6")
     things.wait_captured()
     things.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'lab_things', {things.max_lsn()}, 5000")
-    defaults = dataclasses.replace(loads.request.defaults, on_gap="copy")
+    defaults = dataclasses.replace(loads.request.defaults, on_gap=("copy",))
     loads.request = dataclasses.replace(loads.request, defaults=defaults)
     loads.load_all()
     plain |= {6: (60, None, "d6")}

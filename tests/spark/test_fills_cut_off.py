@@ -144,7 +144,7 @@ def test_another_primary_key_meets_a_fill(things):
 def test_a_gap_meets_a_fill(things):
     """The mirror falls into it while the others' fill is under way: a whole copy takes the place of its own."""
     loads = evolving_loads(things, SHAPES)
-    loads.say(on_gap="copy")
+    loads.say(on_gap=("copy",))
     loads.load_all()
     add_note(things, loads)
     begin_fill(things, loads)

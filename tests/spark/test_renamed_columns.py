@@ -40,7 +40,7 @@ def things(live: Origin) -> Origin:
 def loads_of(things: Origin, format_: str, shapes: tuple[str, ...], **options) -> Loads:
     things.format = format_
     loads = Loads(things, shapes, ("things",))
-    loads.say(on_gap="copy", table_properties=PROPERTIES.get(format_, {}), **options)
+    loads.say(on_gap=("copy",), table_properties=PROPERTIES.get(format_, {}), **options)
     loads.load_all()
     return loads
 

@@ -81,7 +81,7 @@ def test_targets_are_the_source_at_their_versions_after_runs_that_are_killed(ori
 def test_what_makes_a_copy_begin_again(origin):
     found = tracked(origin, snapshots=True)
     found.sql("UPDATE lab.things SET a = 2 WHERE id = 1")
-    runs = PlannedRuns(found, "things", on_gap="copy")
+    runs = PlannedRuns(found, "things", on_gap=("copy",))
     runs.options = A_CHUNK
     runs.run()
     assert copied(runs) < 40
@@ -130,7 +130,7 @@ def test_a_key_that_is_spelled_otherwise_in_each_run_is_one_row(origin):
 
 def test_a_table_that_is_tracked_anew_is_copied_though_its_checkpoint_is_lost(origin):
     found = tracked(origin, snapshots=True)
-    runs = PlannedRuns(found, "things", on_gap="copy")
+    runs = PlannedRuns(found, "things", on_gap=("copy",))
     found.sql("UPDATE lab.things SET a = 2 WHERE id = 1")
     runs.run()
     right(found)
@@ -157,7 +157,7 @@ def test_a_table_that_is_tracked_anew_is_copied_though_its_checkpoint_is_lost(or
 def test_a_truncate_of_which_nothing_tells_takes_the_rows(origin, snapshots):
     """Tracking begins with the version that the target is loaded up to, and does so again."""
     found = tracked(origin, snapshots=snapshots)
-    runs = PlannedRuns(found, "things", on_gap="copy")
+    runs = PlannedRuns(found, "things", on_gap=("copy",))
     runs.options = A_CHUNK
     # while it is copied
     runs.run()

@@ -102,7 +102,7 @@ def test_what_a_person_asks_for_beside_other_tables(origin, monkeypatch):
 def test_a_gap_that_is_closed_ends_what_has_vanished(origin, how, monkeypatch):
     found = tracked(origin, snapshots=True)
     found.sql("EXEC sys.sp_cdc_disable_db; UPDATE lab.things SET a = 2 WHERE id < 20")
-    runs = PlannedRuns(found, "things", shapes=SHAPES, on_gap="copy")
+    runs = PlannedRuns(found, "things", shapes=SHAPES, on_gap=("copy",))
     runs.run()
     found.sql("ALTER TABLE lab.things DISABLE CHANGE_TRACKING; DELETE FROM lab.things WHERE id IN (1, 30)")
     found.sql("UPDATE lab.things SET a = 5 WHERE id IN (2, 31)")

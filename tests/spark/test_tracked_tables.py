@@ -178,7 +178,7 @@ def test_runs_are_planned_as_for_change_tables_on_a_database_without_them(origin
         "CREATE TABLE lab.quiet (id int NOT NULL PRIMARY KEY, v int); INSERT INTO lab.quiet VALUES (1, 1), (2, 2)"
     )
     found.track("lab.quiet")
-    runs = PlannedRuns(found, "things", "quiet", on_gap="copy")
+    runs = PlannedRuns(found, "things", "quiet", on_gap=("copy",))
     assert runs.run() == {"lab.things": ["first_load"], "lab.quiet": ["first_load"]}
     found.sql("UPDATE lab.things SET a = 7, note = NULL WHERE id < 5; DELETE FROM lab.things WHERE id = 9")
     assert runs.run() == {"lab.things": ["loaded"]}

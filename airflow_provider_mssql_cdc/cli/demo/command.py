@@ -23,6 +23,7 @@ from airflow_provider_mssql_cdc.cli.demo.play import Demo
 from airflow_provider_mssql_cdc.cli.demo.prerequisites import check_java
 from airflow_provider_mssql_cdc.cli.demo.schema_change import SchemaChange
 from airflow_provider_mssql_cdc.cli.demo.targets import Targets
+from airflow_provider_mssql_cdc.cli.demo.tracking import Tracking
 from airflow_provider_mssql_cdc.cli.exit import EXIT_DIFFERENT, EXIT_OK, CommandError
 
 SCENARIOS: dict[str, type[Demo]] = {
@@ -31,6 +32,7 @@ SCENARIOS: dict[str, type[Demo]] = {
     "targets": Targets,
     "copy": Copying,
     "schema-change": SchemaChange,
+    "change-tracking": Tracking,
 }
 
 ROWS = {"copy": 1_000_000, "schema-change": 10_000}

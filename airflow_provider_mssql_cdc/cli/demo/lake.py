@@ -30,15 +30,17 @@ def mirror(table: shop.Table) -> str:
     return f"{NAMESPACE}.{table.schema}_{table.name}"
 
 
-def newest_rows(table: shop.Table, history: str | None = None) -> str:
+def newest_rows(table: shop.Table, history: str | None = None, position: str = "_lsn") -> str:
     """A query for the rows that the history says there are now: each key's last image, unless it was deleted.
 
     :param history: what is read of it; by default all
+    :param position: the column of positions
     """
     history = history or f"{mirror(table)}_history"
     keys, columns = ", ".join(table.key), ", ".join(column.name for column in table.columns)
     return (
-        f"SELECT {columns} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY _lsn DESC, _seq DESC) AS nth"
+        f"SELECT {columns} FROM"
+        f" (SELECT *, ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {position} DESC, _seq DESC) AS nth"
         f" FROM {history} WHERE _op <> 'B') WHERE nth = 1 AND _op <> 'D'"
     )
 

@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.cli.demo.processes import Children
 from airflow_provider_mssql_cdc.cli.demo.writer import Writer
 from airflow_provider_mssql_cdc.cli.exit import CommandError
 from airflow_provider_mssql_cdc.cli.sandbox import open_sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 
 DATABASE = "shop"
 
@@ -46,6 +47,8 @@ class Demo:
     """A table of the lake to look at."""
     reader = lake.__name__
     """The module that reads the lake, in a process of its own."""
+    edition = "Developer"
+    """Of the server."""
     sides = "Source and lake"
     """What is compared, for the last line."""
 
@@ -68,7 +71,9 @@ class Demo:
             temporary = self.folder / "tmp"
             temporary.mkdir()
             self.sandbox = stack.enter_context(
-                open_sandbox(host="127.0.0.1", port=self._port, database=DATABASE, capture_interval=0.2)
+                open_sandbox(
+                    host="127.0.0.1", port=self._port, database=DATABASE, capture_interval=0.2, edition=self.edition
+                )
             )
             self.children = stack.enter_context(Children())
             self.writer = Writer(self._connect, self._rows)
@@ -115,15 +120,7 @@ class Demo:
         return {}
 
     def _connect(self) -> Any:
-        import pymssql
-
-        return pymssql.connect(
-            server=self.sandbox.host,
-            port=str(self.sandbox.port),
-            user=self.sandbox.user,
-            password=self.sandbox.password,
-            database=DATABASE,
-        )
+        return connect_to(self.sandbox, DATABASE)
 
     def start_airflow(self) -> None:
         """Start the process that runs the DAG, without waiting for it."""
@@ -209,17 +206,20 @@ class Demo:
         entries = [entry for summary in summaries.values() for entry in summary["tables"]]
         events = sum(entry.get("events", 0) for entry in entries)
         copied = sum(entry.get("copied", 0) for entry in entries)
-        (upto,) = {summary["upto"] for summary in summaries.values()}
+        upto = " and ".join(dict.fromkeys(summary["upto"] for summary in summaries.values()))
         notes.append((f"{copied:,} rows copied, " if copied else "") + f"{events:,} events, to {upto}")
 
-    def _wait_for_capture(self, change_table: str, column: str, key: int) -> str:
+    def _wait_for_capture(
+        self, change_table: str, column: str, key: int, connect: Callable[[], Any] | None = None
+    ) -> str:
         """Wait until the capture has reached the transaction that inserted a row, which was the last; its position.
 
+        :param connect: to another server than the shop's
         :raises CommandError: if it does not
         """
         deadline = time.monotonic() + _CAPTURE_TIMEOUT
         query = f"SELECT CONVERT(varchar(22), [__$start_lsn], 1) FROM {change_table} WHERE {column} = {key}"
-        with contextlib.closing(self._connect()) as connection, connection.cursor() as cursor:
+        with contextlib.closing((connect or self._connect)()) as connection, connection.cursor() as cursor:
             while time.monotonic() < deadline:
                 cursor.execute(query)
                 if found := cursor.fetchone():
@@ -291,6 +291,15 @@ class Demo:
                 changes = f"cdc.[{table.schema}_{table.name}_CT]"
                 result[table.full_name] = read_events(connection, changes, table.events, low)
         return result
+
+
+def connect_to(server: Sandbox, database: str) -> Any:
+    """Open a DB-API connection without autocommit."""
+    import pymssql
+
+    return pymssql.connect(
+        server=server.host, port=str(server.port), user=server.user, password=server.password, database=database
+    )
 
 
 def result_of(table: str, totals: dict[str, Any], found: dict[str, Comparison]) -> dict[str, Any]:

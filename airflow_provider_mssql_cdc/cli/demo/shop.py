@@ -162,16 +162,17 @@ def capture_statements() -> Iterator[str]:
         )
 
 
-def build(sandbox: Sandbox, database: str, rows: int) -> None:
+def build(sandbox: Sandbox, database: str, rows: int, *, captured: bool = True) -> None:
     """Create the shop in an existing, empty database, fill it, and enable CDC.
 
     :param rows: over all tables
+    :param captured: False leaves CDC off
     """
     for statement in statements():
         sandbox.execute(statement, database=database)
     for name, table in first_rows(rows).items():
         sandbox.seed(database, name, _with_ticks(table))
-    for statement in capture_statements():
+    for statement in capture_statements() if captured else ():
         sandbox.execute(statement, database=database)
 
 

@@ -154,7 +154,7 @@ class World:
             connection="db",
             entries=read_entries(entries or "dbo.*", salted=True),
             exclude=(),
-            defaults=TableOptions(self.into, tuple(shapes), on_gap="copy" if copy_on_gap else "fail"),
+            defaults=TableOptions(self.into, tuple(shapes), on_gap=("copy",) if copy_on_gap else ("fail",)),
             max_transactions=limit,
             salt_check=salt_check(self.salt),
             asked=asked,

@@ -47,7 +47,7 @@ class Group:
         defaults = TableOptions(
             Target.parse(TARGET),
             (self.shape,),
-            on_gap="copy" if copy_on_gap else "fail",
+            on_gap=("copy",) if copy_on_gap else ("fail",),
             **{
                 name: given.pop(name)
                 for name in ("allow_masked", "key", "initial", "source", "on_schema_change", "history")

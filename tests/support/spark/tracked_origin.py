@@ -191,7 +191,7 @@ class Writers:
 class PlannedRuns:
     """Runs over tables of one database, planned as the operator plans them: by Change Tracking, or by ``source``.
 
-    :param tables: of the schema ``lab``
+    :param tables: of the schema ``lab``, or entries
     :param said: of all tables, as of ``TableOptions``
     :ivar failures: of the last run: table to the error, where it was allowed to fail
     :ivar options: of each job, such as ``copy_rows``
@@ -199,7 +199,9 @@ class PlannedRuns:
     :ivar warnings: of the last run
     """
 
-    def __init__(self, tracked: TrackedOrigin, *tables: str, shapes: Sequence[str] = ("mirror",), **said: Any) -> None:
+    def __init__(
+        self, tracked: TrackedOrigin, *tables: str | dict[str, Any], shapes: Sequence[str] = ("mirror",), **said: Any
+    ) -> None:
         self._tracked = tracked
         self._store = CheckpointStore(Variables())
         self.options: dict[str, Any] = {}
@@ -209,7 +211,7 @@ class PlannedRuns:
         place = f"://lake/{tracked.origin.namespace}"
         self._request = Request(
             connection="lab",
-            entries=read_entries([f"lab.{table}" for table in tables], salted=True),
+            entries=read_entries([f"lab.{t}" if isinstance(t, str) else t for t in tables], salted=True),
             exclude=(),
             defaults=TableOptions(
                 Target.parse(f"iceberg{place}"), (*shapes,), **{"source": CT, "history": NET_HISTORY, **said}
@@ -241,7 +243,8 @@ class PlannedRuns:
             whole = tracked.origin.spec(upto=_NO_LSN, **{**of_plan, **self.options})
             spec = dataclasses.replace(whole, id=uuid.uuid4().hex[:12], tables=tuple(plan.specs), upto=plan.upto)
             self.receipt = receipt = run(tracked.origin.spark, _as_sent(spec))
-            self.failures |= {str(table.name): table.error for table in receipt.tables if table.error is not None}
+            errors = {str(table.name): table.error for table in receipt.tables}
+            self.failures |= {name: error.message for name, error in errors.items() if error is not None}
             assert may_fail or self.failures == {}, self.failures
         self.warnings = [*plan.warnings]
         self.warnings += [text for each in plan.candidates.values() for text in each.warnings]

@@ -121,4 +121,4 @@ BY_NAME = {case.name: case for case in CASES}
 
 def with_gap_closed(request: Request) -> Request:
     """The same with ``on_gap="copy"``."""
-    return dataclasses.replace(request, defaults=dataclasses.replace(request.defaults, on_gap="copy"))
+    return dataclasses.replace(request, defaults=dataclasses.replace(request.defaults, on_gap=("copy",)))

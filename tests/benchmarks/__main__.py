@@ -21,7 +21,7 @@ from tests.benchmarks.timing import alternate, report, spread
 
 TARGETS = (ICEBERG, DELTA, PARQUET, POSTGRESQL)
 _OF_ROWS = ("serve", "load", "copies", "meanwhile")
-_OF_ONE_TABLE = ("upserts", "starts", "many", "memory")
+_OF_ONE_TABLE = ("upserts", "starts", "many", "memory", "tracked")
 SHAPES = (MIRROR, HISTORY, SCD2)
 
 
@@ -344,6 +344,14 @@ def memory(given: argparse.Namespace) -> None:
     many.memory(given.rows, given.changes[0], given.heap)
 
 
+def tracked(given: argparse.Namespace) -> None:
+    """(m) and (n): Change Tracking."""
+    from tests.benchmarks import tracked as of_tracking
+
+    of_tracking.read(given.rows[0], given.rounds)
+    of_tracking.poll(200, given.rounds)
+
+
 def main() -> None:
     """Run the chosen benchmarks, or all."""
     if sys.argv[1:2] == ["count"]:
@@ -358,14 +366,15 @@ def main() -> None:
         nargs="*",
         default="all",
         choices=[*_OF_ROWS, "empty", "sandbox", "commits", "windows", "tables", *_OF_ONE_TABLE, "all"],
-        help="(a), (b) and (c), (l), then (d) to (k); commits is a part of sandbox, (e), meanwhile one of copies, (l)",
+        help="(a), (b) and (c), (l), then (d) to (k); tracked is (m) and (n); commits is a part of sandbox, (e), "
+        "meanwhile one of copies, (l)",
     )
     parser.add_argument(
         "--rows",
         type=int,
         nargs="+",
         default=[1_000_000],
-        help="of (a), (b), (c), (l), (e), or of the tables of (h), (i)",
+        help="of (a), (b), (c), (l), (m), (e), or of the tables of (h), (i)",
     )
     parser.add_argument("--tables", type=int, default=100, help="of (d)")
     parser.add_argument("--rounds", type=int, default=5, help="of all but (f), which goes once through each window")
@@ -414,6 +423,7 @@ def main() -> None:
         "starts": lambda: starts(given),
         "many": lambda: many(given),
         "memory": lambda: memory(given),
+        "tracked": lambda: tracked(given),
     }
     # servers and folders go, too, when a time limit ends this
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))

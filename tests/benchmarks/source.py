@@ -71,7 +71,12 @@ def rows_of(ids: np.ndarray) -> pa.Table:
     )
 
 
-def _ddl(table: str, key: str = "id", more: str = "") -> str:
+def ddl(table: str, key: str = "id", more: str = "") -> str:
+    """The CREATE TABLE statement of a table.
+
+    :param key: columns of the primary key
+    :param more: further columns, with a comma before them
+    """
     return _DDL.format(table=table, key=key, more=more, null="NOT NULL" if "code" in key else "NULL")
 
 
@@ -85,7 +90,7 @@ def create(
     :param documents: they have a column ``document``, which is NULL in these rows
     """
     for table in tables:
-        server.execute(_ddl(table, key, ", document nvarchar(max) NULL" if documents else ""))
+        server.execute(ddl(table, key, ", document nvarchar(max) NULL" if documents else ""))
         _insert(server, table, 0, keys)
     server.execute("EXEC sys.sp_cdc_enable_db")
     for table in tables:
@@ -117,7 +122,7 @@ def change_all_ways(server: Sandbox, table: str, first: int, changes: int, *, on
         *_statements(f"DELETE FROM {table}", first, deletes),
     ]
     if one_transaction:
-        server.execute(_ddl(_COMING))
+        server.execute(ddl(_COMING))
         _insert(server, _COMING, first + half, half)
         server.execute(f"BEGIN TRAN INSERT INTO {table} SELECT * FROM {_COMING} {' '.join(statements)} COMMIT")
         server.execute(f"DROP TABLE {_COMING}")
@@ -131,6 +136,11 @@ def change_all_ways(server: Sandbox, table: str, first: int, changes: int, *, on
 UPDATE = "UPDATE {table} SET amount = amount + 1, name = N'changed', total = total + 1"
 # what is seeded is a transaction by itself
 _COMING = "dbo.coming"
+
+
+def insert_first(server: Sandbox, table: str, count: int) -> None:
+    """Insert so many rows, from key 0 on."""
+    _insert(server, table, 0, count)
 
 
 def insert(server: Sandbox, table: str, ids: np.ndarray, *, documents: bool = False) -> None:

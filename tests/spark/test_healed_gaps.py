@@ -117,6 +117,7 @@ def settled(found: Healed) -> None:
     assert all(sink.positions for sink in stored.sinks.values())
 
 
+@pytest.mark.thorough
 def test_why_a_gap_is_not_healed_is_said_and_another_way_is_taken_where_one_is_named(live):
     found = Healed(live, shapes=("mirror",))
     found.run()
@@ -147,6 +148,7 @@ def test_why_a_gap_is_not_healed_is_said_and_another_way_is_taken_where_one_is_n
     found.check(("mirror",))
 
 
+@pytest.mark.thorough
 def test_a_target_that_was_rolled_back_is_healed_from_where_it_stands(live):
     found = Healed(live, shapes=("mirror",))
     settled(found)
@@ -166,6 +168,7 @@ def test_a_target_that_was_rolled_back_is_healed_from_where_it_stands(live):
     assert found.copied < 8
 
 
+@pytest.mark.thorough
 def test_keys_that_are_spelled_otherwise_behind_a_gap_are_one_row(live):
     key = "k varchar(9) COLLATE Latin1_General_CI_AS NOT NULL PRIMARY KEY"
     live.sql(f"CREATE SCHEMA lab; CREATE TABLE lab.named ({key}, v int)")
@@ -197,6 +200,7 @@ def test_keys_that_are_spelled_otherwise_behind_a_gap_are_one_row(live):
     assert ("other", "D") not in told
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["instance", "cdc"])
 def test_what_was_switched_off_and_on_is_healed(live, how):
     found = Healed(live)
@@ -216,6 +220,7 @@ def test_what_was_switched_off_and_on_is_healed(live, how):
     assert found.copied < 14
 
 
+@pytest.mark.thorough
 def test_a_filter_is_heeded(live):
     found = Healed(live)
     entry = {"table": NAME, "where": (("a", "<", 50),), "columns": ["id", "a"], "rename": {"id": "number", "a": "b"}}
@@ -239,6 +244,7 @@ class Killed(BaseException):
     """Ends a run as a kill does."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("point", [(RowsAgain, "read"), (TableCopy, "_finished"), (TableLoad, "_commit")])
 def test_a_heal_that_was_killed_is_gone_on_with_by_the_next_run(live, monkeypatch, point):
     found = Healed(live)
@@ -268,6 +274,7 @@ def test_a_heal_that_was_killed_is_gone_on_with_by_the_next_run(live, monkeypatc
     found.check()
 
 
+@pytest.mark.thorough
 def test_changes_and_a_second_gap_while_a_heal_waits_for_the_capture(live, monkeypatch):
     found = Healed(live)
     settled(found)
@@ -286,6 +293,7 @@ def test_changes_and_a_second_gap_while_a_heal_waits_for_the_capture(live, monke
     found.check()
 
 
+@pytest.mark.thorough
 def test_values_that_cdc_leaves_out_beside_a_heal_are_read(live, monkeypatch):
     found = Healed(live)
     settled(found)

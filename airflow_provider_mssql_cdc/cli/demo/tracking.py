@@ -84,8 +84,11 @@ class Tracking(Demo):
         (entry,) = next(run["tables"] for run in self.runs[-2:] if run["load"] == "visits")
         if {*entry["sinks"].values()} != {"healed"}:
             raise CommandError(f"the gap was not healed: {entry['sinks']}, {entry['warnings']}")
-        self.runs[-1]["healed"] = {"table": entry["table"], "read": entry["copied"]}
-        self._reporter.line(f"{'':10}{entry['copied']:,} rows were read to heal the gap")
+        with contextlib.closing(self._connect_web()) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT COUNT(*) FROM {VISITS.full_name}")
+            (rows,) = cursor.fetchone()
+        self.runs[-1]["healed"] = {"table": entry["table"], "read": entry["copied"], "of": rows}
+        self._reporter.line(f"{'':10}{entry['copied']:,} of {rows:,} rows were read to heal the gap")
 
     def compare(self) -> list[dict[str, Any]]:
         """Compare the tables with their targets.

@@ -27,6 +27,7 @@ from airflow_provider_mssql_cdc.cli.demo import (
     schema_change,
     shop,
     targets,
+    tracking,
 )
 
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
@@ -276,6 +277,46 @@ def test_columns_come_and_go_while_a_writer_writes_and_one_corrupted_cell_is_fou
         r"iceberg had [\d,]+ rows$",
     ):
         assert re.search(line, out, re.MULTILINE)
+
+
+@pytest.mark.thorough
+@pytest.mark.xdist_group("airflow")
+@pytest.mark.timeout(1800)
+def test_an_express_edition_is_loaded_and_a_gap_is_healed_and_one_corrupted_cell_is_found(
+    tmp_path, monkeypatch, capsys, own_handlers, mark
+):
+    summary, as_loaded = tmp_path / "summary.json", []
+    compare = tracking.Tracking.compare
+
+    def compare_twice(demo):
+        as_loaded.extend(compare(demo))
+        demo.reader = "tests.support.cli.demo.corrupted_visits"
+        return compare(demo)
+
+    monkeypatch.setattr(tracking.Tracking, "compare", compare_twice)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    words = [
+        "--scenario",
+        "change-tracking",
+        "--rows",
+        "2000",
+        "--json",
+        str(summary),
+        "--keep",
+        str(tmp_path / "kept"),
+    ]
+    code = main(["demo", *words])
+    out, err = capsys.readouterr()
+    assert (code, err) == (1, ""), out + err
+    assert left_over(mark) == []
+    assert [each["differences"] for each in as_loaded] == [[]] * 5
+    result = json.loads(summary.read_text())
+    found = {each["table"]: each["differences"] for each in result["tables"] if each["differences"]}
+    assert found.keys() == {"web.visits"}
+    assert re.match(r"mirror: visit_id \d+: referrer is ", found["web.visits"][0])
+    (healed,) = [run["healed"] for run in result["runs"] if "healed" in run]
+    assert 0 < healed["read"] < 1000
+    assert f"{healed['read']:,} of 2," in out
 
 
 def files_with(text, folder):

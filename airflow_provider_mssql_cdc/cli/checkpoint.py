@@ -180,7 +180,8 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
         sinks[shape] = SinkState(position, position, asserted=asserted, unknown=sinks.get(shape, SinkState()).unknown)
     # what is loaded again is told again
     announced = None if found.announced is None else min(found.announced, position)
-    store.overwrite(dataclasses.replace(found, sinks=sinks, announced=announced))
+    # the position may be one of another history of the database, of which versions of before say nothing
+    store.overwrite(dataclasses.replace(found, sinks=sinks, announced=announced, noted=()))
     new = "" if stored else " There was no checkpoint of this table; `mssql-cdc checkpoint list` shows those that are."
     return (
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"

@@ -158,6 +158,7 @@ class KeysRead:
     :param files: of these
     :param columns: of these, as Spark's JSON of a schema
     :param low: every change after it that the read may lack is among the copy's events; None for the copy's own low
+    :param is_whole: all rows that the table has are among these
     """
 
     name: str
@@ -168,6 +169,7 @@ class KeysRead:
     columns: str
     end: ReadEnd | None
     low: Annotated[Position | None, Tagged] = None
+    is_whole: bool = False
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("keys of a copy", 1, "0.3.0", {})

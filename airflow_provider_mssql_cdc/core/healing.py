@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
 from airflow_provider_mssql_cdc.core.key import loose
-from airflow_provider_mssql_cdc.core.lineage import OtherPosition, TrackedSince
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, Version, is_gap
 from airflow_provider_mssql_cdc.core.selection import Selection
@@ -29,15 +29,34 @@ MOST_NOTED = 32
 _WHAT_FOLLOWS = 'It takes on_gap=["ct", "copy"] to copy the table then.'
 
 
-def noted(version: Version, since: TrackedSince, seen: CaptureProgress, at: datetime.datetime) -> OtherPosition:
+def noted(
+    version: Version, table: TrackedTable, fork: str | None, seen: CaptureProgress, at: datetime.datetime
+) -> OtherPosition:
     """A version that was the current one, before the capture has passed the moment at which that was read.
 
-    :param since: what tells the table's tracking from another one
+    :param table: as it was tracked then
+    :param fork: the database's recovery fork; None where the login does not see it
     :param seen: how far the capture was, read behind the version
     """
-    proof = {"begin_version": since.begin_version, "side_object_id": since.side_object_id}
     position = {"kind": Version.KIND, "at": version.text}
-    return OtherPosition(position, proof, noted_at=at, purpose=_PURPOSE, seen=seen)
+    return OtherPosition(position, _proof(table, fork), noted_at=at, purpose=_PURPOSE, seen=seen)
+
+
+def is_noted(found: Iterable[OtherPosition], version: Version, table: TrackedTable, fork: str | None) -> bool:
+    """Whether a version of this tracking is among some."""
+    proof = _proof(table, fork)
+    return any(_heals(each) and _version(each) == version.value and each.witness == proof for each in found)
+
+
+def _proof(table: TrackedTable, fork: str | None) -> dict[str, Any]:
+    """What is another one once the table was made anew, switched off and on, or restored with its database."""
+    return {
+        "object_id": table.object_id,
+        "create_date": table.create_date.isoformat() if table.create_date is not None else None,
+        "begin_version": table.since.begin_version,
+        "side_object_id": table.since.side_object_id,
+        "fork": fork,
+    }
 
 
 def passed(found: Iterable[OtherPosition], now: CaptureProgress, newest: Lsn | None) -> tuple[OtherPosition, ...]:
@@ -92,11 +111,6 @@ def _fits(each: OtherPosition, at: Position) -> bool:
     return each.lsn is not None and isinstance(at, Lsn) and each.lsn <= at
 
 
-def _since(each: OtherPosition) -> TrackedSince:
-    proof = each.witness or {}
-    return TrackedSince(proof.get("begin_version"), proof.get("side_object_id"))
-
-
 @dataclass(frozen=True, slots=True)
 class Healing:
     """What heals gaps of a table that is captured.
@@ -104,11 +118,17 @@ class Healing:
     :param tracked: the table as Change Tracking has it; None where it does not, or the login may not ask
     :param noted: versions, each with the LSN from which it may be used
     :param copies: a copy of the table closes a gap that Change Tracking cannot heal
+    :param current: the database's version
+    :param fork: the database's recovery fork; None where the login does not see it
+    :param unasked: why nothing of this could be asked; '' where it could
     """
 
     tracked: TrackedTable | None = None
     noted: tuple[OtherPosition, ...] = ()
     copies: bool = False
+    current: Version | None = None
+    fork: str | None = None
+    unasked: str = ""
     unknown: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     def lacks(self, schema: TableSchema, selection: Selection, *, unique_key: bool) -> str | None:
@@ -118,6 +138,8 @@ class Healing:
         :param selection: what of the rows they hold
         :param unique_key: whether the server enforces its key
         """
+        if self.unasked:
+            return f"it could not be asked: {self.unasked}"
         if self.tracked is None:
             return "Change Tracking is off for it, or the login may not ask about its changes"
         if not unique_key or {*schema.key} != {*self.tracked.primary_key}:
@@ -140,8 +162,12 @@ class Healing:
         if not known:
             return f"no version is known for {at}: on_gap named it too late, or the capture had not passed one"
         version = Version(_version(known[0]))
-        if _since(known[0]).differs(self.tracked.since):
+        proof, now = known[0].witness or {}, _proof(self.tracked, self.fork)
+        changed = {name for name, value in now.items() if None not in (value, proof.get(name)) and value != proof[name]}
+        if {"begin_version", "side_object_id"} & changed:
             return f"it was switched off and on since {version}"
+        if changed or self.current is None or version > self.current:
+            return f"{version} is of another table or database: one of them was made anew, or restored"
         if is_gap(version, readable_from):
             return f"its changes after {version} were removed, too: it keeps them for too short a time"
         return version

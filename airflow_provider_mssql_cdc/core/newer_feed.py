@@ -96,7 +96,7 @@ def _held_back(
     except MsSqlCdcError as error:
         return error.message
     now, readable_from = TableSchema(feed.columns, key), reaches_back(feed, probe)
-    closes, lost_before = adding.options.closes_gaps, reaches_back(before, probe)
+    closes, lost_before = adding.options.copies_on_gap, reaches_back(before, probe)
     for sink in sinks:
         if readable_from is None:
             return "nothing of it is captured yet"

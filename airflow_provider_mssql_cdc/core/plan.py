@@ -60,7 +60,7 @@ class Candidate:
     :param sinks: shape to state, None where that shape is to be loaded for the first time
     :param again: those of these shapes that failed for good and are tried again
     :param failed: shape to why it cannot be loaded, of others
-    :param lost_after: shape to where a gap begins that ``on_gap="copy"`` is to close
+    :param lost_after: shape to where a gap begins that ``on_gap`` is to close
     :param selection: what of its rows is loaded
     :param ddl: on the feed's columns
     :param altered_at: as ``TableSpec`` has it
@@ -338,7 +338,10 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     anew = {s for s in copied if s not in behind or s in gone or not SHAPES[s].takes_history}
     lost = {shape: position for shape, position in behind.items() if shape not in anew}
     left = {s: why for s in lost if (why := _lacks_healing(candidate, options, s, states[s])) is not None}
-    closed = {s: position for s, position in lost.items() if options.copies_on_gap or s in gone or s not in left}
+    # what a copy would cost is not decided by a server that did not answer
+    is_unasked = candidate.healing is not None and bool(candidate.healing.unasked)
+    copies = options.copies_on_gap and not is_unasked
+    closed = {s: position for s, position in lost.items() if copies or s in gone or s not in left}
     begin = anew | closed.keys()
     sinks = {shape: None if shape in begin else state for shape, state in candidate.sinks.items()}
     candidate = dataclasses.replace(candidate, sinks=sinks, lost_after={**candidate.lost_after, **closed})
@@ -355,6 +358,7 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
         unhealed = f" {not_healed(left[shape])}" if candidate.healing is not None else ""
         told = f"{advice}{more}.{unhealed}"
         failed[shape] = GapError(str(candidate.name), min(lost.values()), readable_from, advice=told, why=why)
+        failed[shape].permanent = not is_unasked
     return candidate.without(failed)
 
 

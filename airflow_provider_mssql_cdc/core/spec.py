@@ -63,8 +63,9 @@ class SinkSpec:
         Airflow connection, the schema and the table in it
     :param read_through: the window's start, exclusive; None for a first load
     :param expects: position of the marker last seen; None for a first load
-    :param lost_after: set where the sink is loaded up to here, later changes are lost, and ``on_gap="copy"`` asks
-        to start again: a mirror is replaced, a history goes on with R rows at the new low and a gap record
+    :param lost_after: set where the sink is loaded up to here, later changes are lost, and ``on_gap`` asks to start
+        again: a mirror is replaced, a history goes on with R rows at the new low and a gap record; or they get the
+        rows that changed
     :param asserted: names the order by which a person said that the target stands for ``read_through``, or for
         ``lost_after``, whatever its marker says; None where there is none, or a load has committed on it
     :param partition_by: Spark SQL partition expressions for a table that the load creates

@@ -7,11 +7,10 @@ import datetime
 from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
+from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable, grant_view
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
-from airflow_provider_mssql_cdc.core.feed import Probe
-from airflow_provider_mssql_cdc.core.healing import Healing, best, noted, passed, waiting
+from airflow_provider_mssql_cdc.core.healing import Healing, best, is_noted, noted, passed, waiting
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, Version
@@ -28,15 +27,19 @@ class Beside:
     :param current: the current version; None where nothing is known of it
     :param tables: those that are tracked and may be asked about
     :param progress: how far the capture was behind that; None where nothing is known of it
+    :param max_lsn: read behind all that
+    :param failed: why nothing could be asked; '' where it could
     """
 
     current: Version | None = None
     tables: Mapping[TableName, TrackedTable] = dataclasses.field(default_factory=dict)
     progress: CaptureProgress | None = None
+    max_lsn: Lsn | None = None
+    failed: str = ""
 
 
 def look_beside(source: ChangeSource, plan: RunPlan, names: Collection[TableName]) -> Beside | None:
-    """Look at Change Tracking: five statements; None where no entry lets it heal gaps.
+    """Look at Change Tracking: six statements; None where no entry lets it heal gaps.
 
     A load does not fail for want of what would heal a gap later.
     """
@@ -47,9 +50,11 @@ def look_beside(source: ChangeSource, plan: RunPlan, names: Collection[TableName
         beside = TrackingSource(source.hook)
         current, tables, status = beside.beside(wanted)
         progress = source.hook.capture_progress()
+        # what log scans had found before may have been mapped since
+        max_lsn = source.hook.max_lsn()
     except MsSqlCdcError as error:
         plan.warnings.append(f"Change Tracking cannot be asked, so that it heals no gap: {error}")
-        return Beside()
+        return Beside(failed=str(error))
     known = {table.source: table for table in tables if table.min_valid_version is not None}
     minutes = None if plan.retention is None else int(plan.retention / datetime.timedelta(minutes=1))
     if known and (text := status.shorter_than(minutes)) is not None:
@@ -57,34 +62,32 @@ def look_beside(source: ChangeSource, plan: RunPlan, names: Collection[TableName
     for name in wanted:
         if name not in known:
             plan.warnings.append(
-                f'{name}: on_gap names "ct", and Change Tracking is off for it, or the login may not ask: '
-                f"ALTER TABLE {name.quoted} ENABLE CHANGE_TRACKING, GRANT VIEW CHANGE TRACKING"
+                f'{name}: on_gap names "ct", and Change Tracking is off for it, or the login may not ask. '
+                + ("" if status.enabled else "ALTER DATABASE CURRENT SET CHANGE_TRACKING = ON; ")
+                + f"ALTER TABLE {name.quoted} ENABLE CHANGE_TRACKING; {grant_view(name, plan.user)}"
             )
-    return Beside(current, known, progress)
+    return Beside(current, known, progress, max_lsn)
 
 
-def note(plan: RunPlan, seen: Beside | None, probe: Probe) -> None:
-    """Note the version of now, and the LSNs of those whose moment the capture has passed.
-
-    :param probe: of behind what was seen
-    """
-    for name in plan.feeds if seen is not None else ():
+def note(plan: RunPlan, seen: Beside | None) -> None:
+    """Note the version of now, and the LSNs of those whose moment the capture has passed."""
+    if seen is None:
+        return
+    for name in plan.feeds:
         options, stored = plan.options[name], plan.checkpoints.get(name)
         if not options.heals_gaps:
             continue
-        assert seen is not None
-        tracked, found = seen.tables.get(name), stored.noted if stored is not None else ()
-        newest = probe.lineage.newest
-        if seen.progress is not None and isinstance(newest, Lsn | None):
-            found = passed(found, seen.progress, newest)
-        if tracked is not None and seen.current is not None and seen.progress is not None:
+        table, current, fork = seen.tables.get(name), seen.current, plan.recovery_fork
+        found = stored.noted if stored is not None else ()
+        if seen.progress is not None:
+            found = passed(found, seen.progress, seen.max_lsn)
+        if table is not None and current is not None and seen.progress is not None:
             known = [*found, *(each for sink in _loaded(stored) for each in sink.positions)]
-            if all(each.position.get("at") != seen.current.text for each in known):
-                at = datetime.datetime.now(datetime.UTC)
-                found = (*found, noted(seen.current, tracked.since, seen.progress, at))
+            if not is_noted(known, current, table, fork):
+                found = (*found, noted(current, table, fork, seen.progress, datetime.datetime.now(datetime.UTC)))
         plan.noted[name] = found
         usable = tuple(each for each in found if each.lsn is not None)
-        plan.healing[name] = Healing(tracked, usable, options.copies_on_gap)
+        plan.healing[name] = Healing(table, usable, options.copies_on_gap, current, fork, seen.failed)
 
 
 def add_noted(plan: RunPlan, written: MutableMapping[TableName, Checkpoint]) -> None:

@@ -116,9 +116,8 @@ class Outcome:
                     written[name] = moved
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(plan.identity(table.name))
-            untold = all_untold(stored.untold, copy_events(stored, spec, table))
             moved = after_job(stored, spec, table, plan, self.spec.copies_path(spec) if self.spec else None)
-            moved = dataclasses.replace(moved, untold=untold)
+            moved = dataclasses.replace(moved, untold=all_untold(stored.untold, copy_events(stored, spec, table)))
             for shape, why in (table.copying.mends if table.copying is not None else {}).items():
                 moved = self._failing(moved, table.name, [shape], why, now, kind=LostValueError.__name__)
             for sink in spec.sinks:

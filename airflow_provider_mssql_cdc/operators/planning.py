@@ -96,7 +96,7 @@ def _plan_source(
     upto = given.of(source.kind.POSITION) if given is not None else None
     positions = _positions(plan, feeds, request)
     # before the cut is read, so that what it shows to be passed counts for this run
-    seen = look_beside(source, plan, feeds)
+    note(plan, look_beside(source, plan, feeds))
     probe = source.probe(positions, status=status, upto=upto, witnesses=witnesses(plan))
     if upto is not None and (probe.lineage.newest is None or upto > probe.lineage.newest):
         raise RestoredError(
@@ -104,7 +104,6 @@ def _plan_source(
             advice="The database was restored, or this is another one. Clear the task, or the sensor if that named the "
             "cut, so that a new one is taken.",
         )
-    note(plan, seen, probe)
     leave_out_unreadable(source, plan, feeds)
     # from the first on: a marker may lie below its checkpoint
     ddl = source.ddl([feed for group in feeds.values() for feed in group])

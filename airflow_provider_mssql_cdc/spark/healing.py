@@ -6,14 +6,13 @@ import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import DataFrame
-
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.exceptions import GapError, InstanceChangedError
 from airflow_provider_mssql_cdc.core.healing import Healing, not_healed
-from airflow_provider_mssql_cdc.core.position import Position, Version, Window
+from airflow_provider_mssql_cdc.core.position import Position, Version, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import same_schema
-from airflow_provider_mssql_cdc.spark.copies.copy import Changed
+from airflow_provider_mssql_cdc.spark.copies.copy import Changed, ChangedRows
 from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.looks import SinkPlan
 from airflow_provider_mssql_cdc.spark.notes import Notes
@@ -28,6 +27,8 @@ class Healer:
     """Finds out by what the gaps of one table's sinks are closed.
 
     :param source: makes the source of a table
+    :param notes: take what sinks fail with
+    :param readable_from: of the capture instance
     """
 
     def __init__(
@@ -36,8 +37,10 @@ class Healer:
         mappings: Sequence[ColumnMapping],
         source: Callable[[TableSpec, Sequence[ColumnMapping]], TableSource],
         notes: Notes,
+        readable_from: Callable[[], Position | None],
     ) -> None:
         self._table, self._mappings, self._source, self._notes = table, mappings, source, notes
+        self._readable_from = readable_from
 
     def changed(self, plans: Sequence[SinkPlan], *, of_all: bool) -> Changed | None:
         """The rows that close the gaps of all sinks that begin with copied rows; None where a copy of all rows does, or
@@ -47,27 +50,44 @@ class Healer:
         """
         healing, copied = self._table.healing, [plan for plan in plans if plan[2].copied]
         lost = [(plan, plan[2].lost_after) for plan in copied if plan[2].lost_after is not None]
-        if healing is None or not lost or of_all or len(lost) < len(copied):
+        begins = len(lost) < len(copied) or any(_is_rekeyed(plan) for plan, _ in lost)
+        if healing is None or not lost or of_all or begins:
             return None
-        rows = None
-        why = healing.lacks(self._table.schema, self._table.selection, unique_key=self._table.unique_key)
-        if why is None:
-            rows = self._rows(healing)
-        readable_from = rows.state().readable_from if rows is not None else None
-        versions: list[Version] = []
-        for (sink, state, todo), after in lost:
-            found = why or self._version((sink, state, todo), after, healing, readable_from)
-            if isinstance(found, Version):
-                versions.append(found)
-            elif healing.copies:
-                log.info("%s: %s; all rows are copied", self._table.name, found)
-                return None
-            else:
-                with self._notes.alone(sink.shape):
-                    error = gap(self._table, after, None, state.marker)
-                    error.advice = f"{error.advice} {not_healed(found)}"
-                    raise error
+        rows, versions = None, list[Version]()
+        with self._notes.alone(*(sink.shape for (sink, _, _), _ in lost)):
+            why = healing.lacks(self._table.schema, self._table.selection, unique_key=self._table.unique_key)
+            rows = self._rows(healing) if why is None else None
+            low = rows.state().readable_from if rows is not None else None
+            for plan, after in lost:
+                found = why or self._version(plan, after, healing, low)
+                if isinstance(found, Version):
+                    versions.append(found)
+                elif healing.copies:
+                    log.info("%s: %s; all rows are copied", self._table.name, found)
+                    return None
+                else:
+                    with self._notes.alone(plan[0].shape):
+                        error = gap(self._table, after, self._readable_from(), plan[1].marker)
+                        error.advice = f"{error.advice} {not_healed(found)}"
+                        raise error
         return _Rows(rows, min(versions)).changed if rows is not None and versions else None
+
+    def check(self, plan: SinkPlan, after: Version) -> None:
+        """Prove that the rows that changed after a version are all that a sink lacks, which may stand elsewhere now.
+
+        :raises CommitConflictError: if they are not
+        """
+        sink, _, todo = plan
+        found: Version | str = "it has no rows of before"
+        if self._table.healing is not None and todo.lost_after is not None:
+            found = self._version(plan, todo.lost_after, self._table.healing, Version(0))
+        if isinstance(found, str) or found < after:
+            why = (
+                found
+                if isinstance(found, str)
+                else f"it lacks changes after {found}, and those after {after} were read"
+            )
+            raise sink.conflict(f"changed while its gap was healed: {why}")
 
     def _version(
         self, plan: SinkPlan, after: Position, healing: Healing, readable_from: Position | None
@@ -81,7 +101,7 @@ class Healer:
         marker = state.marker
         if marker is None or todo.asserted:
             return "a person has said where it stands"
-        if marker.unfilled or sink.spec.rekeyed or not same_schema(marker.schema_hash, self._table.schema):
+        if marker.unfilled or not same_schema(marker.schema_hash, self._table.schema):
             return "its columns were changed, too"
         lost = sink.spec.lost_after
         # up to there it was proven empty, if the marker is the one that was expected
@@ -95,6 +115,11 @@ class Healer:
         return source
 
 
+def _is_rekeyed(plan: SinkPlan) -> bool:
+    sink, state, _ = plan
+    return sink.spec.rekeyed or sink.columns.key_before(state.marker) is not None
+
+
 class _Rows:
     """The rows that changed after a version."""
 
@@ -105,8 +130,18 @@ class _Rows:
     def changed(self) -> Changed:
         return Changed(self._after, self._read, self._source.spelled_otherwise)
 
-    def _read(self, folder: str) -> tuple[DataFrame, DataFrame]:
+    def _read(self, folder: str) -> ChangedRows:
         _, staged = self._source.keep(Window(self._after, self._after), folder)
+        now = self._source.state()
+        # cleanup raises the mark before it deletes, and a statement may have read the mark before that
+        if is_gap(self._after, now.readable_from):
+            advice = "They went while they were read: run the task again."
+            raise GapError(str(self._source.table.name), self._after, now.readable_from, advice=advice)
+        if why := now.lineage.tracked_anew(self._source.planned):
+            raise InstanceChangedError(
+                f"{why}, while it was read.", table=str(self._source.table.name), advice="Run the task again."
+            )
         rows, key = staged.files.rows(), self._source.key
         names = [column(target.name) for mapping in self._source.mappings for target in mapping.targets]
-        return rows.select(*map(column, key)).distinct(), rows.where("_op != 'D'").select(*names)
+        keys = rows.select(*map(column, key)).distinct()
+        return ChangedRows(keys, rows.where("_op != 'D'").select(*names), staged.is_whole)

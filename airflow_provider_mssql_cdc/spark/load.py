@@ -65,7 +65,7 @@ class TableLoad:
         rows = TableRows(table, mappings, job.source.timezone, f"{self.staging_path}/resolved")
         self._reading = Reading(parts.source(table, mappings), job, table, self.staging_path, rows.unsure)
         self._rows = [parts.rows(rows, sink) for sink in table.sinks]
-        self._healer = Healer(table, mappings, parts.source, self.notes)
+        self._healer = Healer(table, mappings, parts.source, self.notes, lambda: self._reading.readable_from)
         self._looks = Looks(table, self._reading, cut, self._sink, self.notes.alone)
         self._unreported: list[Marker] = []
         self.waiting: list[SinkPlan] = []
@@ -380,6 +380,8 @@ class TableLoad:
         if not self._reading.holds(window, before_images=sink.rows.before_images):
             raise sink.conflict(f"changed so that {window} is missing, which this run has not read as a whole")
         sink.check_whole(window, self._reading, todo)
+        if self._reading.changed_after is not None and todo.copied:
+            self._healer.check((sink, state, todo), self._reading.changed_after)
         if todo.goes_on and not self._reading.count(window).events and not todo.asserted:
             reached, has = self._reading.reached(window), sink.columns.loaded_with(state.marker)
             lacks = sink.columns.unfilled_yet(state)

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.filling import known_of_its_kind
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.marker import Marker
-from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
+from airflow_provider_mssql_cdc.core.position import Position, Version, Window, is_gap, merged
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.copies.copy import Changed, Copy, CopyOrder, Unfinished
@@ -206,23 +206,32 @@ class Reading:
             self.staged, window, lambda: sink.keys_there(target_rows()), folder, is_sure=is_sure
         )
 
-    def told(self, key: Sequence[str], target_rows: Callable[[], DataFrame]) -> DataFrame | None:
-        """The keys of which a copy of changed rows tells, with those that a target spells otherwise; None where it has
+    def asked(self, key: Sequence[str], keys_there: Callable[[], DataFrame]) -> DataFrame | None:
+        """The keys that a copy of changed rows asked for, with those that a target spells otherwise; None where it has
         all rows.
 
         :param key: of the target
-        :param target_rows: its rows
+        :param keys_there: the keys that it shows
         """
-        if self.copy is None or self.copy.changed_after is None or self._changed is None:
+        if self.copy is None or self.copy.changed_after is None or self._changed is None or self.copy.again is None:
             return None
-        keys, folder = self.copy.told(key), f"{self._folder}/spelled-{secrets.token_hex(6)}"
+        keys, names = self.copy.again.asked(), [*map(column, key)]
+        if self.copy.again.is_whole:
+            # what the target has beside these rows has gone
+            return keys.select(*names).unionAll(keys_there().select(*names)).distinct()
         at = F.lit(self.copy.changed_after.sort_key)
-        other = self._changed.spelled(keys.withColumn("_version", at), target_rows(), folder)
-        return keys if other is None else keys.unionAll(other.select(*map(column, key))).distinct()
+        place = f"{self._folder}/spelled-{secrets.token_hex(6)}"
+        other = self._changed.spelled(keys.select(*names, at.alias("_version")), keys_there(), place)
+        return keys.select(*names) if other is None else keys.select(*names).unionAll(other.select(*names)).distinct()
+
+    @property
+    def changed_after(self) -> Version | None:
+        """The version after which the copied rows changed; None where all were copied, or none."""
+        return self.copy.changed_after if self.copy is not None else None
 
     def heals(self, todo: SinkSteps) -> bool:
         """Whether a sink is healed: of its rows those stay that did not change."""
-        return todo.copied and self.copy is not None and self.copy.changed_after is not None
+        return todo.copied and self.changed_after is not None
 
     def has_lost_copy(self) -> bool:
         """Whether another run has finished the copy that this one reads, and removed it: it counts for nothing then."""

@@ -182,10 +182,10 @@ class Sink:
             before = self.columns.key_before(state.marker) if anew else None
             lacked = tuple(column.name for column in added)
             missed = self._lost.missed(window, reading, state, todo)
-            told = None
+            asked = None
             if reading.heals(todo):
-                told = reading.told(self.rows.table.key, lambda: self.rows.keys_there(self.target.rows(state)))
-            begun = Beginning(window, reading.staged, copy, anew, known_at, before, lacked, missed, told)
+                asked = reading.asked(self.rows.table.key, lambda: self.rows.keys_there(self.target.rows(state)))
+            begun = Beginning(window, reading.staged, copy, anew, known_at, before, lacked, missed, asked)
             write = self.rows.first(begun, target_rows)
         before = self.columns.key_before(state.marker)
         return dataclasses.replace(self.rows.laid_out(write, layout), adds=added, key_before=before or ())
@@ -233,7 +233,7 @@ class Sink:
             copies=copies,
             schema_kept=self.keep_schema(state, todo),
             ddl_upto=self._table.followed_upto,
-            positions=self._positions(state.marker, marker.position),
+            positions=self._positions(None if todo.asserted else state.marker, marker.position),
             taken=self.columns.taken(before_rows, window.after, marker.position if todo.copied and not heals else None)
             or self.columns.dropped(state.marker),
             **self._waiting(state.marker),

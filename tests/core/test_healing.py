@@ -6,20 +6,20 @@ import dataclasses
 import datetime
 import itertools
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
-from airflow_provider_mssql_cdc.core.healing import MOST_NOTED, Healing, best, noted, passed, waiting
-from airflow_provider_mssql_cdc.core.lineage import OtherPosition, TrackedSince
+from airflow_provider_mssql_cdc.core.healing import MOST_NOTED, Healing, best, is_noted, noted, passed, waiting
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, Version
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 
-SINCE = TrackedSince(0, 99)
 BEGAN = datetime.datetime(2026, 3, 1)
 AT = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
 FEED = TrackedTable(
@@ -90,7 +90,7 @@ def test_no_version_is_too_new_for_a_position_and_the_newest_that_may_be_used_is
         stored = passed(stored, seen, newest)
         assert all(each.lsn is None or each.seen is None for each in stored)
         if rng.random() < 0.7:
-            stored = (*stored, noted(version, SINCE, seen, AT))
+            stored = (*stored, noted(version, FEED, "fork", seen, AT))
         # a run ends where its limits say
         if server.captured and rng.random() < 0.7:
             upto = lsn(server.commits[rng.randrange(server.captured)][1])
@@ -116,9 +116,9 @@ def test_no_version_is_too_new_for_a_position_and_the_newest_that_may_be_used_is
                 assert all(lsn(at) <= before for version_, at, _ in server.commits if version_ <= number)
 
 
-def pair(version: int, at: int | None = None, since: TrackedSince = SINCE) -> OtherPosition:
-    seen = CaptureProgress(BEGAN, None, None, None, None, 0)
-    return dataclasses.replace(noted(Version(version), since, seen, AT), lsn=None if at is None else lsn(at))
+def pair(version: int, at: int | None = None, fork: str = "fork", **other: Any) -> OtherPosition:
+    seen, table = CaptureProgress(BEGAN, None, None, None, None, 0), dataclasses.replace(FEED, **other)
+    return dataclasses.replace(noted(Version(version), table, fork, seen, AT), lsn=None if at is None else lsn(at))
 
 
 def test_what_waits_is_thinned_out_and_the_oldest_stays():
@@ -131,6 +131,14 @@ def test_what_waits_is_thinned_out_and_the_oldest_stays():
     assert versions[-1] == 199
     # they lie spread over all that was noted
     assert max(after - before for before, after in itertools.pairwise(versions)) <= 20
+
+
+def test_a_version_is_noted_again_for_another_tracking():
+    found = [pair(3, 5), OtherPosition({"kind": "counted", "at": "4"})]
+    assert is_noted(found, Version(3), FEED, "fork")
+    assert not is_noted(found, Version(4), FEED, "fork")
+    assert not is_noted(found, Version(3), dataclasses.replace(FEED, side_object_id=98), "fork")
+    assert not is_noted(found, Version(3), FEED, None)
 
 
 def test_what_others_have_noted_is_kept():
@@ -147,14 +155,18 @@ def test_what_others_have_noted_is_kept():
         ((pair(3, 5),), 3, Version(3)),
         ((pair(3, 5),), 4, "its changes after version 3 were removed, too"),
         ((pair(3, 5),), None, "its changes after version 3 were removed, too"),
-        ((pair(3, 5, TrackedSince(2, 99)),), 0, "switched off and on since version 3"),
-        ((pair(3, 5, TrackedSince(0, 98)),), 0, "switched off and on since version 3"),
+        ((pair(3, 5, begin_version=Version(2)),), 0, "switched off and on since version 3"),
+        ((pair(3, 5, side_object_id=98),), 0, "switched off and on since version 3"),
+        ((pair(3, 5, object_id=8),), 0, "version 3 is of another table or database"),
+        ((pair(3, 5, create_date=datetime.datetime(2026, 2, 1)),), 0, "version 3 is of another table or database"),
+        ((pair(3, 5, fork="other"),), 0, "version 3 is of another table or database"),
+        ((pair(31, 5),), 0, "version 31 is of another table or database"),
         ((pair(3, 11), pair(4)), 0, "no version is known for 0x"),
         ((), 0, "no version is known for 0x"),
     ],
 )
 def test_a_version_heals_a_sink_or_it_is_said_why_none_does(found, readable_from, expected):
-    healing = Healing(FEED, found[1:])
+    healing = Healing(FEED, found[1:], current=Version(30), fork="fork")
     low = None if readable_from is None else Version(readable_from)
     said = healing.version(found[:1], lsn(10), low)
     assert said == expected if isinstance(expected, Version) else expected in said
@@ -162,6 +174,9 @@ def test_a_version_heals_a_sink_or_it_is_said_why_none_does(found, readable_from
 
 def test_a_table_can_be_healed_or_it_is_said_why_not():
     assert Healing(FEED).lacks(SCHEMA, EVERYTHING, unique_key=True) is None
+    assert "could not be asked: it is gone" in Healing(FEED, unasked="it is gone").lacks(
+        SCHEMA, EVERYTHING, unique_key=True
+    )
     assert "is off for it" in Healing().lacks(SCHEMA, EVERYTHING, unique_key=True)
     assert "told apart by v," in Healing(FEED).lacks(TableSchema(FEED.columns, ("v",)), EVERYTHING, unique_key=True)
     assert "told apart by id," in Healing(FEED).lacks(SCHEMA, EVERYTHING, unique_key=False)

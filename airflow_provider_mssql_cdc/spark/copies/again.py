@@ -46,6 +46,11 @@ class RowsAgain:
         """The ends of the reads, where the capture must pass them."""
         return [entry.end for entry in self.entries if entry.end is not None]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows that the table had at some read are among these."""
+        return any(entry.is_whole for entry in self.entries)
+
     def asked(self) -> DataFrame:
         """The keys that were asked for, each once, with the position up to which the newest read has all changes."""
         parts = [
@@ -76,6 +81,8 @@ class RowsAgain:
         rows_of: Callable[[DataFrame], DataFrame],
         progress: Callable[[], CaptureProgress | None],
         begun: tuple[float, CaptureProgress | None] | None = None,
+        *,
+        is_whole: bool = False,
     ) -> RowsAgain:
         """Read rows by their keys.
 
@@ -84,6 +91,7 @@ class RowsAgain:
         :param rows_of: reads the rows of some keys
         :param progress: looks how far the capture is
         :param begun: when, by ``time.monotonic``, and where the capture was then; None for now
+        :param is_whole: all rows that the table has are among these
         :return: these with those of before
         """
         name = self.folder.new_keys()
@@ -100,6 +108,7 @@ class RowsAgain:
             rows.schema.json(),
             end,
             low,
+            is_whole,
         )
         self.folder.add(entry)
         return self.of(self.session, self.folder, self.low, [*self.entries, entry])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -15,8 +15,21 @@ from airflow_provider_mssql_cdc.core.receipt import CopyingReceipt
 from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.files import Parquet
-from airflow_provider_mssql_cdc.spark.shapes.fold import column
 from airflow_provider_mssql_cdc.spark.staging import Staged
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """Rows that changed.
+
+    :param keys: as targets have them, each once
+    :param rows: of the keys that are there
+    :param is_whole: all rows that the table has are among these
+    """
+
+    keys: DataFrame
+    rows: DataFrame
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +37,13 @@ class Changed:
     """The rows that changed after a version of Change Tracking, in the place of all rows.
 
     :param after: the version
-    :param read: reads them into a folder that must not exist yet: the keys that changed, as targets have them, each
-        once, and the rows of those that are there
+    :param read: reads them into a folder that must not exist yet
     :param spelled: of some keys, with a column ``_version``, and the keys of a target those that the server takes for
         equal and that are spelled otherwise there; None where no key can be. It takes a folder that must not exist yet
     """
 
     after: Version
-    read: Callable[[str], tuple[DataFrame, DataFrame]]
+    read: Callable[[str], ChangedRows]
     spelled: Callable[[DataFrame, DataFrame, str], DataFrame | None]
 
 
@@ -115,14 +127,3 @@ class Copy:
         """The copied rows."""
         rows = self.files.rows()
         return rows if self.again is None else self.again.in_place(rows)
-
-    def told(self, key: Sequence[str]) -> DataFrame:
-        """The keys of which a copy of changed rows tells: those that were asked for, and those that have events.
-
-        :param key: columns of the key
-        """
-        assert self.again is not None
-        keys = self.again.asked().select(*map(column, key))
-        if self.window.is_empty:
-            return keys
-        return keys.unionAll(self.events.rows(self.window).select(*map(column, key))).distinct()

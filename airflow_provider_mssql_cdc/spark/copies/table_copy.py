@@ -107,9 +107,9 @@ class TableCopy:
         """Whether the rows that changed are there, which are read unless they are."""
         if not self._again.entries and not self._is_paused:
             started = time.monotonic(), self._source.progress()
-            keys, rows = changed.read(folder.rows_of(f"changed-{secrets.token_hex(6)}"))
-            low, progress = self._begin.low, self._source.progress
-            self._again = self._again.read(keys, low, lambda _: rows, progress, started)
+            found = changed.read(folder.rows_of(f"changed-{secrets.token_hex(6)}"))
+            low, progress, whole = self._begin.low, self._source.progress, found.is_whole
+            self._again = self._again.read(found.keys, low, lambda _: found.rows, progress, started, is_whole=whole)
         return bool(self._again.entries)
 
     def _looked_for(self, folder: CopyFolder) -> CommonRead | None:

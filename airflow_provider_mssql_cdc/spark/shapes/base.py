@@ -39,7 +39,7 @@ class Beginning:
     :param key_before: columns of the key by which these are told apart, where that was another one; else None
     :param added: columns that they lack
     :param missed: a window between their position and the copy, for a history by another key; None where it is lost
-    :param told: the keys of which a copy of changed rows tells; None where it has all rows
+    :param asked: the keys that a copy of changed rows asked for; None where it has all rows
     """
 
     window: Window
@@ -50,7 +50,7 @@ class Beginning:
     key_before: tuple[str, ...] | None = None
     added: tuple[str, ...] = ()
     missed: tuple[Window, Staged] | None = None
-    told: DataFrame | None = None
+    asked: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,13 +99,14 @@ class History(SinkRows):
                 gone = by_keys_of(self.now(target_rows), copied.stay, self.table.key, "left_anti")
                 ended = self.at_low(gone, at, begun.known_at, number).withColumn("_op", F.lit("D"))
                 parts.append(ended.select(*names))
-            if begun.told is not None:
-                ended = self._ended_in_gap(copy, begun.told, at_low, copied.events, target_rows)
+            if begun.asked is not None:
+                parts = [by_keys_of(part, begun.asked, self.table.key, "left_semi") for part in parts]
+                ended = self._ended_in_gap(copy, begun.asked, at_low, copied.events, target_rows)
                 parts.append(self.at_low(ended, at).withColumn("_op", F.lit("D")).select(*names))
                 parts = [part.withColumn(_MENDS, F.lit(True)) for part in parts]
             if copied.events is not None:
                 events = self.shown(copied.events).select(*names)
-                parts.append(events if begun.told is None else events.withColumn(_MENDS, F.lit(False)))
+                parts.append(events if begun.asked is None else events.withColumn(_MENDS, F.lit(False)))
         elif staged is not None and not window.is_empty:
             rows = (
                 self.rows(window, staged, None)
@@ -118,21 +119,24 @@ class History(SinkRows):
     def _ended_in_gap(
         self,
         copy: Copy,
-        told: DataFrame,
+        asked: DataFrame,
         at_low: Sequence[DataFrame],
         events: DataFrame | None,
         target_rows: DataFrame,
     ) -> DataFrame:
         """What a gap has ended: the last images of rows that went, and the keys of those that came and went.
 
-        :param told: the keys of which the copy tells
+        :param asked: the keys that the copy asked for
         :param at_low: rows that are there behind the gap
         :param events: of behind the gap; None where there are none
         """
         key, live = self.table.key, self.now(target_rows)
-        gone, missed = live, told.select(*map(column, key))
+        gone, missed = by_keys_of(live, asked, key, "left_semi"), asked.select(*map(column, key))
         if DELETE not in self.sink.history.operations:
             gone, missed = live.limit(0), missed.limit(0)
+        if self.table.spec.selection.conditions:
+            # a row that does not fulfil them may never have been one of these
+            missed = missed.limit(0)
         for rows in at_low:
             gone = by_keys_of(gone, rows, key, "left_anti")
         missed = by_keys_of(missed, target_rows, key, "left_anti")
@@ -140,7 +144,6 @@ class History(SinkRows):
             missed = by_keys_of(missed, rows, key, "left_anti")
         others = [target.name for target in self.data_columns if target.name not in key]
         missed = missed.withColumn("_unknown", F.array(*map(F.lit, others)).cast("array<string>"))
-        gone = by_keys_of(gone, told, key, "left_semi")
         return gone.unionByName(missed, allowMissingColumns=True)
 
     def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:

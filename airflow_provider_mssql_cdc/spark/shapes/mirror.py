@@ -52,8 +52,11 @@ class Mirror(SinkRows):
         rows = self._first_rows(begun.window, begun.staged, begun.copy)
         if not begun.anew:
             return Write(rows)
-        if begun.told is not None:
-            return self._healed(rows, by_keys_of(target_rows, begun.told, self.table.key, "left_semi"), begun.known_at)
+        if begun.asked is not None:
+            told = begun.asked
+            if begun.staged is not None:
+                told = told.unionAll(begun.staged.rows(begun.window).select(*map(column, self.table.key)))
+            return self._healed(rows, by_keys_of(target_rows, told, self.table.key, "left_semi"), begun.known_at)
         if self.sink.deletes == HARD:
             return Write(rows, old=OldRows.ALL)
         gone = self._gone(rows, target_rows, begun.known_at, begun.key_before)

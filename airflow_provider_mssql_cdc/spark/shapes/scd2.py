@@ -62,10 +62,12 @@ class Versions(SinkRows):
             rows = reduce(DataFrame.unionByName, at_low)
             return self._by_another_key(rows, low, copied.events, target_rows, begun.added)
         if begun.anew:
-            now = self.still_open(target_rows)
-            if begun.told is not None:
-                now = by_keys_of(now, begun.told, self.table.key, "left_semi")
-            return self._anew(reduce(DataFrame.unionByName, at_low), low, copied.events, now)
+            rows, now, others = reduce(DataFrame.unionByName, at_low), self.still_open(target_rows), None
+            if begun.asked is not None:
+                # the other keys go on as they were, with their events
+                others = by_keys_of(now, begun.asked, self.table.key, "left_anti")
+                rows, now = (by_keys_of(each, begun.asked, self.table.key, "left_semi") for each in (rows, now))
+            return self._anew(rows, low, copied.events, now, others)
         parts = at_low[:1]
         if copied.events is not None:
             parts += [self._ended(was, copied.events) for was in at_low[1:]]
@@ -146,12 +148,15 @@ class Versions(SinkRows):
         """The versions that count now, one per key."""
         return target_rows.where(F.col(self.ends).isNull())
 
-    def _anew(self, at_low: DataFrame, low: Position, events: DataFrame | None, now: DataFrame) -> Write:
+    def _anew(
+        self, at_low: DataFrame, low: Position, events: DataFrame | None, now: DataFrame, others: DataFrame | None
+    ) -> Write:
         """What closes a gap.
 
         :param at_low: versions of the table's rows at the copy's low, from there on
         :param events: after ``low``; None where there are none
-        :param now: the versions that counted before the gap, of the keys that are told of
+        :param now: the versions that counted before the gap
+        :param others: those that count on, of other keys; None where there are none
         """
         data = [target.name for target in self.table.data_columns]
         # of what lacks a value nobody knows whether it is the same
@@ -162,7 +167,8 @@ class Versions(SinkRows):
         gone = by_keys_of(gone, begun, self.version_key, "left_anti")
         if events is None:
             return self._puts([gone, begun])
-        ended = self._ended(same.unionByName(begun), events)
+        there = same.unionByName(begun)
+        ended = self._ended(there if others is None else there.unionByName(others), events)
         begun = by_keys_of(begun, events, self.table.key, "left_anti")
         return self._puts([gone, begun, ended, self._of_events(events)])
 

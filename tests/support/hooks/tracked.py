@@ -27,6 +27,13 @@ def track(source: Source, *tables: str) -> None:
         source.sql(f"ALTER TABLE {table} ENABLE CHANGE_TRACKING")
 
 
+def track_existing(source: Source, table: str) -> None:
+    """Track a table that is there; the database, too, for seven days."""
+    if not source.sql("SELECT DATABASEPROPERTYEX(DB_NAME(), N'IsChangeTrackingEnabled')")[0][0]:
+        source.sql("ALTER DATABASE CURRENT SET CHANGE_TRACKING = ON (CHANGE_RETENTION = 7 DAYS)")
+    source.sql(f"ALTER TABLE {table} ENABLE CHANGE_TRACKING")
+
+
 def version(source: Source) -> Version:
     """The current version, by a plain SELECT."""
     return Version(source.sql("SELECT CHANGE_TRACKING_CURRENT_VERSION()")[0][0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import secrets
 from collections.abc import Callable, Collection, Sequence
@@ -91,6 +92,11 @@ class TrackedRows(CopiedTable):
         self.connections, self.chunk_rows, self.chunk_seconds = connections, chunk_rows, chunk_seconds
         self._slice_rows, self._salt, self._isolation = slice_rows, salt, isolation
         self._proven: dict[Version, Witness] = {}
+
+    @property
+    def planned(self) -> Witness:
+        """What tells the tracking that was planned for from another one."""
+        return Witness(Version(0), datetime.datetime.min, tracking=self.feed.since)
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -97,6 +97,12 @@ def add_noted(plan: RunPlan, written: MutableMapping[TableName, Checkpoint]) -> 
             written[name] = _keeping(checkpoint, plan.noted[name])
 
 
+def gains_version(plan: RunPlan, name: TableName, checkpoint: Checkpoint) -> bool:
+    """Whether a sink gets the first version by which it could be healed."""
+    found = plan.noted.get(name, ())
+    return any(not sink.positions and best(found, sink.read_through) for sink in checkpoint.loaded.values())
+
+
 def _keeping(checkpoint: Checkpoint, found: tuple[OtherPosition, ...]) -> Checkpoint:
     sinks = {
         shape: dataclasses.replace(sink, positions=best((*sink.positions, *found), sink.read_through))

@@ -24,7 +24,7 @@ from airflow_provider_mssql_cdc.operators.dropping import passes_drop
 from airflow_provider_mssql_cdc.operators.evolving import add_proposals, proposal_events
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.gone import add_gone, rows_of_gone
-from airflow_provider_mssql_cdc.operators.healing import add_noted
+from airflow_provider_mssql_cdc.operators.healing import add_noted, gains_version
 from airflow_provider_mssql_cdc.operators.moved import after_job, applied_by, spec_read
 from airflow_provider_mssql_cdc.operators.schema_events import add_sights, found_by, said_of_schemas, schema_events
 
@@ -112,7 +112,7 @@ class Outcome:
                 shapes = plan.options[name].shapes
                 # else the sensor would go on calling for a run because of the new instance
                 must = stored.feeds(shapes) != moved.feeds(shapes) or passes_drop(plan, name, moved)
-                if must or is_stale(stored, now, plan.retention):
+                if must or gains_version(plan, name, moved) or is_stale(stored, now, plan.retention):
                     written[name] = moved
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(plan.identity(table.name))

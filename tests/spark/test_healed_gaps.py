@@ -337,23 +337,80 @@ def test_rows_that_no_change_tells_of_go_where_the_table_was_truncated_while_cdc
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("how", ["rolled back", "emptied"])
-def test_a_target_that_others_change_while_it_is_healed_is_left_alone(live, monkeypatch, how):
+def test_a_target_that_is_rolled_back_while_it_is_healed_is_left_alone(live, monkeypatch):
     found = Healed(live, shapes=("mirror",))
-    found.run()
-    table = ".".join(live.target(NAME, "mirror"))
     settled(found)
-    snapshots = live.spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
+    then = snapshots(live, "mirror")[-1]
+    for number in range(2):
+        found.sql(f"UPDATE lab.things SET a = {number + 500} WHERE id = {number + 21}")
+        found.run()
     found.sql(CHANGES)
     found.purge()
-    back = f"CALL lake.system.rollback_to_snapshot('{table.removeprefix('lake.')}', {snapshots[0][0]})"
-    finished, left = TableCopy._finished, [back if how == "rolled back" else f"DROP TABLE {table}"]
+    finished, left = TableCopy._finished, [then]
 
     def run(self: TableCopy, folder: Any) -> Any:
         while left:
-            live.spark.sql(left.pop())
+            roll_back(live, "mirror", left.pop())
         return finished(self, folder)
 
     monkeypatch.setattr(TableCopy, "_finished", run)
     found.run(may_fail=True)
-    assert "changed while its gap was healed" in found.runs.failures[NAME]
+    assert "changed while its gap was healed: it lacks changes after version" in found.runs.failures[NAME]
+    assert found.run() == ["healed"]
+    found.check(("mirror",))
+
+
+def snapshots(live: Any, shape: str) -> list[int]:
+    table = ".".join(live.target(NAME, shape))
+    rows = live.spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
+    return [row[0] for row in rows]
+
+
+def roll_back(live: Any, shape: str, snapshot: int) -> None:
+    table = ".".join(live.target(NAME, shape)).removeprefix("lake.")
+    live.spark.sql(f"CALL lake.system.rollback_to_snapshot('{table}', {snapshot})")
+
+
+@pytest.mark.thorough
+def test_a_sink_with_an_older_version_that_comes_to_a_heal_lets_it_begin_again(live):
+    found = Healed(live, shapes=("mirror", "history"))
+    settled(found)
+    older = snapshots(live, "mirror")[-1]
+    for number in range(2):
+        found.sql(
+            f"UPDATE lab.things SET a = {number + 300} WHERE id = {number + 20}; DELETE FROM lab.things WHERE id = 25"
+        )
+        found.run()
+    newer = snapshots(live, "history")[-2]
+    found.sql(CHANGES)
+    found.purge()
+    roll_back(live, "history", newer)
+    found.sql("EXEC sys.sp_cdc_stop_job @job_type = N'capture'; UPDATE lab.things SET a = 33 WHERE id = 14")
+    found.runs.options["capture_timeout"] = 0.5
+    found.runs.run(may_fail=True)
+    assert "did not pass the end of the copy" in found.runs.failures[NAME]
+    roll_back(live, "mirror", older)
+    found.sql("EXEC sys.sp_cdc_start_job @job_type = N'capture'")
+    found.runs.options["capture_timeout"] = 60.0
+    assert found.run() == ["healed"] * 2
+    found.check(("mirror", "history"))
+    assert any("begins again: it has the rows that changed after" in text for text in found.runs.warnings)
+
+
+@pytest.mark.thorough
+def test_a_gap_behind_limited_runs_is_healed_though_each_version_is_noted_far_ahead(live):
+    found = Healed(live)
+    found.run()
+    for number in range(24):
+        found.sql(f"UPDATE lab.things SET a = {number + 400} WHERE id = {number % 7 + 1}")
+        if number % 2:
+            found.run(limit=1)
+    stored = found.runs.stored("things")
+    assert stored is not None
+    assert all(sink.positions for sink in stored.sinks.values())
+    # of the versions that are noted none is that of now
+    assert {sink.positions[0].position["at"] for sink in stored.sinks.values()} != {str(found.tracked.current())}
+    found.sql(CHANGES)
+    found.purge()
+    assert found.run() == ["healed"] * 3
+    found.check()

@@ -166,6 +166,7 @@ class EvolvingJobSource(JobSource):
             warnings=(),
             conditions=(),
             again=None,
+            changed_after=None,
             common=None if folder.common is None else SimpleNamespace(rows=lambda: folder.common),
         )
 

@@ -82,6 +82,7 @@ class JobSource:
             warnings=(),
             conditions=(),
             again=None,
+            changed_after=None,
         )
 
     def respelled(self, staged: Any, window: Window, known: Any, folder: str, *, is_sure: bool | None) -> Any:

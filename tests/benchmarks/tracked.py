@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.position import Version, Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec, TableSpec
@@ -34,8 +36,11 @@ def read(rows: int, rounds: int) -> None:
     """(m) So many changed keys, each with its row, staged by our reader and by one plain query."""
     with tempfile.TemporaryDirectory() as name, Sandbox(database=source.DATABASE) as server:
         folder = Path(name)
-        for statement in (*_ON, source.ddl(source.TABLE), f"ALTER TABLE {source.TABLE} ENABLE CHANGE_TRACKING"):
+        for statement in (*_ON, source.ddl(source.TABLE)):
             server.execute(statement)
+        # without a row that did not change the reader would look whether the table was truncated
+        source.insert(server, source.TABLE, np.array([rows], dtype=np.int64))
+        server.execute(f"ALTER TABLE {source.TABLE} ENABLE CHANGE_TRACKING")
         source.insert_first(server, source.TABLE, rows)
         connection = Loads(server, (source.TABLE,), "iceberg://lake/ours", folder).connection
         with MsSqlChangeTrackingHook(connection=connection) as hook:

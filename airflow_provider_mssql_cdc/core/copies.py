@@ -159,6 +159,8 @@ class KeysRead:
     :param columns: of these, as Spark's JSON of a schema
     :param low: every change after it that the read may lack is among the copy's events; None for the copy's own low
     :param is_whole: all rows that the table has are among these
+    :param changed_after: they are those that changed after this version of Change Tracking; None of keys that were
+        named
     """
 
     name: str
@@ -170,6 +172,7 @@ class KeysRead:
     end: ReadEnd | None
     low: Annotated[Position | None, Tagged] = None
     is_whole: bool = False
+    changed_after: Annotated[Position | None, Tagged] = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("keys of a copy", 1, "0.3.0", {})

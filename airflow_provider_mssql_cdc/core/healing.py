@@ -26,19 +26,27 @@ _PURPOSE = "heal"
 MOST_NOTED = 32
 """So many versions wait at most for a sink to reach their LSN."""
 
-_WHAT_FOLLOWS = 'It takes on_gap=["ct", "copy"] to copy the table then.'
-
 
 def noted(
-    version: Version, table: TrackedTable, fork: str | None, seen: CaptureProgress, at: datetime.datetime
+    version: Version,
+    table: TrackedTable,
+    fork: str | None,
+    seen: CaptureProgress,
+    at: datetime.datetime,
+    before: Iterable[OtherPosition] = (),
 ) -> OtherPosition:
     """A version that was the current one, before the capture has passed the moment at which that was read.
 
     :param table: as it was tracked then
     :param fork: the database's recovery fork; None where the login does not see it
     :param seen: how far the capture was, read behind the version
+    :param at: by the clock of this machine
+    :param before: what was noted before: by it the server's clock is seen to have gone back since
     """
     position = {"kind": Version.KIND, "at": version.text}
+    times = [(each.noted_at, each.seen.now) for each in before if each.noted_at is not None and each.seen is not None]
+    shown = max((now + (at - then) for then, now in times if then <= at), default=seen.now)
+    seen = dataclasses.replace(seen, now=max(seen.now, shown))
     return OtherPosition(position, _proof(table, fork), noted_at=at, purpose=_PURPOSE, seen=seen)
 
 
@@ -70,15 +78,9 @@ def passed(found: Iterable[OtherPosition], now: CaptureProgress, newest: Lsn | N
         if not _heals(each) or each.lsn is not None or each.seen is None or newest is None:
             return each
         is_passed = CopyEnd(each.seen, each.seen, 0).is_passed(now)
-        return dataclasses.replace(each, lsn=newest, seen=None) if is_passed else each
+        return dataclasses.replace(each, lsn=newest) if is_passed else each
 
     return tuple(map(placed, found))
-
-
-def best(found: Iterable[OtherPosition], at: Position | None) -> tuple[OtherPosition, ...]:
-    """The newest version that may be used for a position, as a sink keeps it; none where there is none."""
-    fitting = [each for each in found if _heals(each) and at is not None and _fits(each, at)]
-    return (max(fitting, key=_version),) if fitting else ()
 
 
 def waiting(found: Iterable[OtherPosition], lowest: Position | None) -> tuple[OtherPosition, ...]:
@@ -150,6 +152,22 @@ class Healing:
             return f"mask hides {', '.join(masked)} of its key, and where only its spelling changes nobody can tell"
         return None
 
+    def best(self, found: Iterable[OtherPosition], at: Position | None) -> tuple[OtherPosition, ...]:
+        """The newest version that may be used for a position, as a sink keeps it; none where there is none.
+
+        One of another tracking counts only where there is no other: it tells people what has happened.
+        """
+        fitting = [each for each in found if _heals(each) and at is not None and _fits(each, at)]
+        mine = [each for each in fitting if not self._belies(each)]
+        return (max(mine or fitting, key=_version),) if fitting else ()
+
+    def _belies(self, each: OtherPosition) -> set[str]:
+        """What tells that a version is of another tracking, table or database."""
+        if self.tracked is None:
+            return set()
+        proof, now = each.witness or {}, _proof(self.tracked, self.fork)
+        return {name for name, value in now.items() if None not in (value, proof.get(name)) and value != proof[name]}
+
     def version(self, found: Sequence[OtherPosition], at: Position, readable_from: Position | None) -> Version | str:
         """The version behind which all changes of rows are that a sink lacks; or why there is none.
 
@@ -158,12 +176,11 @@ class Healing:
         :param readable_from: the lowest version from which all changes are there
         """
         assert self.tracked is not None
-        known = best((*found, *self.noted), at)
+        known = self.best((*found, *self.noted), at)
         if not known:
             return f"no version is known for {at}: on_gap named it too late, or the capture had not passed one"
         version = Version(_version(known[0]))
-        proof, now = known[0].witness or {}, _proof(self.tracked, self.fork)
-        changed = {name for name, value in now.items() if None not in (value, proof.get(name)) and value != proof[name]}
+        changed = self._belies(known[0])
         if {"begin_version", "side_object_id"} & changed:
             return f"it was switched off and on since {version}"
         if changed or self.current is None or version > self.current:
@@ -173,6 +190,10 @@ class Healing:
         return version
 
 
-def not_healed(why: str) -> str:
-    """That Change Tracking does not heal a gap, for people."""
-    return f"Change Tracking cannot heal it: {why}. {_WHAT_FOLLOWS}"
+def not_healed(why: str, *, copies: bool = False) -> str:
+    """That Change Tracking does not heal a gap, for people.
+
+    :param copies: ``on_gap`` names a copy, too
+    """
+    what = "The next run asks again." if copies else 'It takes on_gap=["ct", "copy"] to copy the table then.'
+    return f"Change Tracking cannot heal it: {why}. {what}"

@@ -90,7 +90,7 @@ class OtherPosition:
     :param lsn: the LSN that it belongs to, or from which it may be used; None where it stands by itself
     :param noted_at: when it was noted; None where nobody asks
     :param purpose: what it is kept for
-    :param seen: how far the capture was when it was noted; None once ``lsn`` is known
+    :param seen: how far the capture was when it was noted; None where nobody asks
     """
 
     position: dict[str, Any]

@@ -355,7 +355,7 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     )
     failed = {}
     for shape in lost:
-        unhealed = f" {not_healed(left[shape])}" if candidate.healing is not None else ""
+        unhealed = f" {not_healed(left[shape], copies=options.copies_on_gap)}" if candidate.healing is not None else ""
         told = f"{advice}{more}.{unhealed}"
         failed[shape] = GapError(str(candidate.name), min(lost.values()), readable_from, advice=told, why=why)
         failed[shape].permanent = not is_unasked

@@ -9,8 +9,13 @@ from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable, grant_view
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
-from airflow_provider_mssql_cdc.core.healing import Healing, best, is_noted, noted, passed, waiting
+from airflow_provider_mssql_cdc.core.exceptions import (
+    DatabaseUnavailableError,
+    LoginError,
+    MsSqlCdcError,
+    ServerUnreachableError,
+)
+from airflow_provider_mssql_cdc.core.healing import Healing, is_noted, noted, passed, waiting
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, Version
@@ -18,6 +23,8 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
 from airflow_provider_mssql_cdc.hooks.tracking_source import TrackingSource
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
+
+_UNANSWERED = (ServerUnreachableError, DatabaseUnavailableError, LoginError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,8 @@ def look_beside(source: ChangeSource, plan: RunPlan, names: Collection[TableName
         max_lsn = source.hook.max_lsn()
     except MsSqlCdcError as error:
         plan.warnings.append(f"Change Tracking cannot be asked, so that it heals no gap: {error}")
-        return Beside(failed=str(error))
+        # what the server would tell the next run, too, is no reason to wait for it
+        return Beside(failed=str(error) if isinstance(error, _UNANSWERED) else "")
     known = {table.source: table for table in tables if table.min_valid_version is not None}
     minutes = None if plan.retention is None else int(plan.retention / datetime.timedelta(minutes=1))
     if known and (text := status.shorter_than(minutes)) is not None:
@@ -84,7 +92,8 @@ def note(plan: RunPlan, seen: Beside | None) -> None:
         if table is not None and current is not None and seen.progress is not None:
             known = [*found, *(each for sink in _loaded(stored) for each in sink.positions)]
             if not is_noted(known, current, table, fork):
-                found = (*found, noted(current, table, fork, seen.progress, datetime.datetime.now(datetime.UTC)))
+                now = datetime.datetime.now(datetime.UTC)
+                found = (*found, noted(current, table, fork, seen.progress, now, known))
         plan.noted[name] = found
         usable = tuple(each for each in found if each.lsn is not None)
         plan.healing[name] = Healing(table, usable, options.copies_on_gap, current, fork, seen.failed)
@@ -94,18 +103,20 @@ def add_noted(plan: RunPlan, written: MutableMapping[TableName, Checkpoint]) -> 
     """Let the checkpoints that are written keep what was noted: each sink the version that it may use."""
     for name, checkpoint in list(written.items()):
         if name in plan.noted:
-            written[name] = _keeping(checkpoint, plan.noted[name])
+            written[name] = _keeping(checkpoint, plan.noted[name], plan.healing[name])
 
 
 def gains_version(plan: RunPlan, name: TableName, checkpoint: Checkpoint) -> bool:
     """Whether a sink gets the first version by which it could be healed."""
-    found = plan.noted.get(name, ())
-    return any(not sink.positions and best(found, sink.read_through) for sink in checkpoint.loaded.values())
+    healing, sinks = plan.healing.get(name), checkpoint.loaded.values()
+    if healing is None:
+        return False
+    return any(not sink.positions and healing.best(plan.noted[name], sink.read_through) for sink in sinks)
 
 
-def _keeping(checkpoint: Checkpoint, found: tuple[OtherPosition, ...]) -> Checkpoint:
+def _keeping(checkpoint: Checkpoint, found: tuple[OtherPosition, ...], healing: Healing) -> Checkpoint:
     sinks = {
-        shape: dataclasses.replace(sink, positions=best((*sink.positions, *found), sink.read_through))
+        shape: dataclasses.replace(sink, positions=healing.best((*sink.positions, *found), sink.read_through))
         for shape, sink in checkpoint.sinks.items()
     }
     left = waiting(found, lowest(sinks.values()))

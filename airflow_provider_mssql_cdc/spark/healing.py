@@ -22,6 +22,8 @@ from airflow_provider_mssql_cdc.spark.sources.ct.table import TrackedRows
 
 log = logging.getLogger(__name__)
 
+_SNAPSHOTS = "ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON lets them be read as of one moment"
+
 
 class Healer:
     """Finds out by what the gaps of one table's sinks are closed.
@@ -58,17 +60,19 @@ class Healer:
             why = healing.lacks(self._table.schema, self._table.selection, unique_key=self._table.unique_key)
             rows = self._rows(healing) if why is None else None
             low = rows.state().readable_from if rows is not None else None
+            if rows is not None and not ((scan := rows.scan()).by_versions or scan.by_snapshots):
+                why = "rows are read by locks, so that one which moves meanwhile may be missed: " + _SNAPSHOTS
             for plan, after in lost:
                 found = why or self._version(plan, after, healing, low)
                 if isinstance(found, Version):
                     versions.append(found)
-                elif healing.copies:
+                elif healing.copies and not healing.unasked:
                     log.info("%s: %s; all rows are copied", self._table.name, found)
                     return None
                 else:
                     with self._notes.alone(plan[0].shape):
                         error = gap(self._table, after, self._readable_from(), plan[1].marker)
-                        error.advice = f"{error.advice} {not_healed(found)}"
+                        error.advice = f"{error.advice} {not_healed(found, copies=healing.copies)}"
                         raise error
         return _Rows(rows, min(versions)).changed if rows is not None and versions else None
 

@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.formats import check_identifiers
-from airflow_provider_mssql_cdc.core.healing import best
+from airflow_provider_mssql_cdc.core.healing import Healing
 from airflow_provider_mssql_cdc.core.initial import EARLIEST, purged_meanwhile
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, restored
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Marker, carried, line_of_feeds
@@ -241,9 +241,10 @@ class Sink:
 
     def _positions(self, before: Marker | None, at: Position) -> tuple[OtherPosition, ...]:
         """The version of Change Tracking that may be used for a position, as far as one is known."""
-        healing = self._table.healing
-        noted = healing.noted if healing is not None else ()
-        return best((*noted, *self.spec.positions, *(before.positions if before is not None else ())), at)
+        healing = self._table.healing or Healing()
+        return healing.best(
+            (*healing.noted, *self.spec.positions, *(before.positions if before is not None else ())), at
+        )
 
     def _waiting(self, before: Marker | None) -> dict[str, Any]:
         """What a marker says of the columns that wait to be asked for, as checkpoint and markers know."""

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.change_tracking import TrackedTable
-from airflow_provider_mssql_cdc.core.healing import MOST_NOTED, Healing, best, is_noted, noted, passed, waiting
+from airflow_provider_mssql_cdc.core.healing import MOST_NOTED, Healing, is_noted, noted, passed, waiting
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, Version
@@ -35,6 +35,9 @@ FEED = TrackedTable(
     side_object_id=99,
 )
 SCHEMA = TableSchema(FEED.columns, ("id",))
+
+
+HERE = Healing(FEED, fork="fork")
 
 
 def lsn(number: int) -> Lsn:
@@ -88,7 +91,6 @@ def test_no_version_is_too_new_for_a_position_and_the_newest_that_may_be_used_is
             server.commit()
         newest = server.max_lsn
         stored = passed(stored, seen, newest)
-        assert all(each.lsn is None or each.seen is None for each in stored)
         if rng.random() < 0.7:
             stored = (*stored, noted(version, FEED, "fork", seen, AT))
         # a run ends where its limits say
@@ -98,7 +100,7 @@ def test_no_version_is_too_new_for_a_position_and_the_newest_that_may_be_used_is
                 marker = upto
                 at_marker.append(marker)
         everything = (*kept, *stored)
-        kept = best(everything, marker)
+        kept = HERE.best(everything, marker)
         stored = waiting(stored, marker)
         if kept:
             assert marker is not None
@@ -111,7 +113,7 @@ def test_no_version_is_too_new_for_a_position_and_the_newest_that_may_be_used_is
             assert found == max(usable)
         # a target that was rolled back to a marker of before
         for before in at_marker:
-            for each in best((*kept, *stored), before):
+            for each in HERE.best((*kept, *stored), before):
                 number = int(each.position["at"])
                 assert all(lsn(at) <= before for version_, at, _ in server.commits if version_ <= number)
 
@@ -143,7 +145,7 @@ def test_a_version_is_noted_again_for_another_tracking():
 
 def test_what_others_have_noted_is_kept():
     other = OtherPosition({"kind": "counted", "at": "42"}, purpose="another")
-    assert best((other,), lsn(9)) == ()
+    assert HERE.best((other,), lsn(9)) == ()
     assert passed((other,), CaptureProgress(BEGAN, None, None, None, None, 0), lsn(3)) == (other,)
     assert waiting((other, pair(1, 4)), lsn(9)) == (other,)
 
@@ -189,3 +191,26 @@ def test_a_table_can_be_healed_or_it_is_said_why_not():
     hashed = dataclasses.replace(EVERYTHING, masks={"k": "hash"})
     assert Healing(feed).lacks(named, EVERYTHING, unique_key=True) is None
     assert "mask hides k of its key" in Healing(feed).lacks(named, hashed, unique_key=True)
+
+
+def test_a_version_of_another_tracking_does_not_hide_one_that_may_be_used():
+    before, now = pair(10, 4, side_object_id=98), pair(10, 5)
+    assert HERE.best((before, now), lsn(9)) == (now,)
+    assert HERE.best((pair(100, 3, fork="other"), pair(60, 5)), lsn(9)) == (pair(60, 5),)
+    # alone it says what has happened
+    assert HERE.best((before,), lsn(9)) == (before,)
+
+
+def test_a_clock_that_went_back_between_two_runs_proves_nothing_before_it_has_passed_all_that_it_had_shown():
+    def progress(minute: float, captured: int | None, time: float | None) -> CaptureProgress:
+        newest = None if time is None else BEGAN + datetime.timedelta(minutes=time)
+        at = None if captured is None else lsn(captured)
+        return CaptureProgress(BEGAN + datetime.timedelta(minutes=minute), at, newest, None, newest, 0)
+
+    first = noted(Version(1), FEED, None, progress(10, 3, 9), AT)
+    # five minutes later the clock shows what it showed then; the commits of between have later times
+    second = noted(Version(2), FEED, None, progress(10, 3, 9), AT + datetime.timedelta(minutes=5), (first,))
+    (placed,) = passed((second,), progress(13, 7, 12), lsn(7))
+    assert placed.lsn is None, "it may have been committed before the clock went back"
+    (placed,) = passed((second,), progress(17, 9, 16), lsn(9))
+    assert placed.lsn == lsn(9)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
-from airflow_provider_mssql_cdc.core.exceptions import GapError, ServerUnreachableError
+from airflow_provider_mssql_cdc.core.exceptions import GapError, ServerUnreachableError, SqlServerError
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -142,6 +142,7 @@ def test_where_change_tracking_cannot_be_asked_a_gap_is_left_to_the_next_run(
     assert isinstance(failed, GapError)
     assert not failed.permanent
     assert "the server does not answer" in str(failed)
+    assert ("The next run asks again." in str(failed)) == ("copy" in ways)
     plan = planned(both, *ways)
     assert plan.failures == {}
     assert plan.steps[A].copies.keys() == {"mirror"}
@@ -169,3 +170,20 @@ def test_a_version_of_another_database_is_not_used(both: Group) -> None:
         assert "Change Tracking cannot heal it" in str(failed), change
     both.store.overwrite(stored)
     assert planned(both).failures == {}
+
+
+def test_a_secondary_that_knows_no_versions_is_copied_from_where_that_is_named(
+    both: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled(both)
+    purged(both)
+
+    def refused(*_: Any) -> Any:
+        raise SqlServerError("this is a secondary.", number=22117)
+
+    monkeypatch.setattr(TrackingSource, "beside", refused)
+    (failed,) = planned(both, "ct").failures.values()
+    assert failed.permanent
+    plan = planned(both, "ct", "copy")
+    assert plan.failures == {}
+    assert plan.steps[A].copies.keys() == {"mirror"}

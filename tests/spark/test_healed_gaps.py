@@ -414,3 +414,38 @@ def test_a_gap_behind_limited_runs_is_healed_though_each_version_is_noted_far_ah
     found.purge()
     assert found.run() == ["healed"] * 3
     found.check()
+
+
+@pytest.mark.thorough
+def test_what_a_run_with_a_newer_version_has_read_is_not_taken_for_all(live, monkeypatch):
+    found = Healed(live, shapes=("mirror", "history"))
+    settled(found)
+    older = snapshots(live, "mirror")[-1]
+    for number in range(2):
+        found.sql(
+            f"UPDATE lab.things SET a = {number + 300} WHERE id = {number + 20}; DELETE FROM lab.things WHERE id = 25"
+        )
+        found.run()
+    found.sql(CHANGES)
+    found.purge()
+    roll_back(live, "mirror", older)
+    read = RowsAgain.read
+
+    def killed(*given: Any, **named: Any) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RowsAgain, "read", killed)
+        with pytest.raises(Killed):
+            found.run()
+    # the folder was begun for both; the next run is one of the history alone
+    alone = PlannedRuns(found.tracked, "things", shapes=("history",), source=CDC, history=DEFAULT, on_gap=("ct",))
+    alone._store = found.runs._store
+    alone.options["capture_timeout"] = 0.5
+    found.sql("EXEC sys.sp_cdc_stop_job @job_type = N'capture'; UPDATE lab.things SET a = 33 WHERE id = 14")
+    alone.run(may_fail=True)
+    assert "did not pass the end of the copy" in alone.failures[NAME]
+    assert RowsAgain.read is read
+    found.sql("EXEC sys.sp_cdc_start_job @job_type = N'capture'")
+    assert found.run() == ["healed"] * 2
+    found.check(("mirror", "history"))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.copies import KeysRead, ReadEnd
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
-from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.position import Position, Version
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.shapes.fold import column, renamed, same_key
@@ -51,6 +51,12 @@ class RowsAgain:
         """Whether all rows that the table had at some read are among these."""
         return any(entry.is_whole for entry in self.entries)
 
+    @property
+    def changed_after(self) -> Version | None:
+        """The version after which all rows that changed are among these; None where there is none."""
+        found = [Version.of(entry.changed_after) for entry in self.entries if entry.changed_after is not None]
+        return min(found, default=None)
+
     def asked(self) -> DataFrame:
         """The keys that were asked for, each once, with the position up to which the newest read has all changes."""
         parts = [
@@ -83,6 +89,7 @@ class RowsAgain:
         begun: tuple[float, CaptureProgress | None] | None = None,
         *,
         is_whole: bool = False,
+        changed_after: Version | None = None,
     ) -> RowsAgain:
         """Read rows by their keys.
 
@@ -92,6 +99,7 @@ class RowsAgain:
         :param progress: looks how far the capture is
         :param begun: when, by ``time.monotonic``, and where the capture was then; None for now
         :param is_whole: all rows that the table has are among these
+        :param changed_after: they are those that changed after this version; None of keys that were named
         :return: these with those of before
         """
         name = self.folder.new_keys()
@@ -109,6 +117,7 @@ class RowsAgain:
             end,
             low,
             is_whole,
+            changed_after,
         )
         self.folder.add(entry)
         return self.of(self.session, self.folder, self.low, [*self.entries, entry])

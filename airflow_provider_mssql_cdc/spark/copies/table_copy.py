@@ -27,7 +27,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
 )
 from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
-from airflow_provider_mssql_cdc.core.position import Position, Version, Window, is_gap
+from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.void_copies import why_void
 from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
 from airflow_provider_mssql_cdc.spark.copies.chunk_reading import ChunkReading
@@ -105,12 +105,21 @@ class TableCopy:
 
     def _has_changed(self, folder: CopyFolder, changed: Changed) -> bool:
         """Whether the rows that changed are there, which are read unless they are."""
-        if not self._again.entries and not self._is_paused:
+        known = self._again.changed_after
+        has_all = known is not None and known <= changed.after
+        if not has_all and not self._is_paused:
             started = time.monotonic(), self._source.progress()
             found = changed.read(folder.rows_of(f"changed-{secrets.token_hex(6)}"))
-            low, progress, whole = self._begin.low, self._source.progress, found.is_whole
-            self._again = self._again.read(found.keys, low, lambda _: found.rows, progress, started, is_whole=whole)
-        return bool(self._again.entries)
+            self._again = self._again.read(
+                found.keys,
+                self._begin.low,
+                lambda _: found.rows,
+                self._source.progress,
+                started,
+                is_whole=found.is_whole,
+                changed_after=changed.after,
+            )
+        return has_all or not self._is_paused
 
     def _looked_for(self, folder: CopyFolder) -> CommonRead | None:
         """What nearly all rows have, of which people are told before others alone are read."""
@@ -150,7 +159,7 @@ class TableCopy:
             conditions=self._conditions,
             again=again,
             common=self._example(folder),
-            changed_after=None if self._begin.changed_after is None else Version.of(self._begin.changed_after),
+            changed_after=self._again.changed_after,
         )
 
     def read_again(self, keys: DataFrame) -> Copy | Unfinished:

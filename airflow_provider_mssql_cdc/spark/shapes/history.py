@@ -134,8 +134,8 @@ class History(SinkRows):
         gone, missed = by_keys_of(live, asked, key, "left_semi"), asked.select(*map(column, key))
         if DELETE not in self.sink.history.operations:
             gone, missed = live.limit(0), missed.limit(0)
-        if self.table.spec.selection.conditions:
-            # a row that does not fulfil them may never have been one of these
+        if self.table.spec.selection.conditions or self.sink.history.is_net:
+            # a row that does not fulfil them may never have been one of these; and net changes have none of such
             missed = missed.limit(0)
         for rows in at_low:
             gone = by_keys_of(gone, rows, key, "left_anti")

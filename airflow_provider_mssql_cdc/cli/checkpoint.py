@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequests
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, FormatError
+from airflow_provider_mssql_cdc.core.healing import without_versions
 from airflow_provider_mssql_cdc.core.patterns import parse_name
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.schema import KEY_PREFIX as SCHEMA_PREFIX
@@ -181,7 +182,8 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
     # what is loaded again is told again
     announced = None if found.announced is None else min(found.announced, position)
     # the position may be one of another history of the database, of which versions of before say nothing
-    store.overwrite(dataclasses.replace(found, sinks=sinks, announced=announced, noted=()))
+    noted = without_versions(found.noted)
+    store.overwrite(dataclasses.replace(found, sinks=sinks, announced=announced, noted=noted))
     new = "" if stored else " There was no checkpoint of this table; `mssql-cdc checkpoint list` shows those that are."
     return (
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"

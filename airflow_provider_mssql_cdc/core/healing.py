@@ -88,9 +88,14 @@ def waiting(found: Iterable[OtherPosition], lowest: Position | None) -> tuple[Ot
 
     :param lowest: position of the sinks; None where none is loaded
     """
-    others = [each for each in found if not _heals(each)]
+    found = tuple(found)
     left = [each for each in found if _heals(each) and (lowest is None or not _fits(each, lowest))]
-    return (*others, *_thinned(sorted(left, key=_version)))
+    return (*without_versions(found), *_thinned(sorted(left, key=_version)))
+
+
+def without_versions(found: Iterable[OtherPosition]) -> tuple[OtherPosition, ...]:
+    """What others have noted."""
+    return tuple(each for each in found if not _heals(each))
 
 
 def _thinned(found: list[OtherPosition]) -> list[OtherPosition]:

@@ -217,6 +217,16 @@ def test_set_keeps_all_that_is_not_of_the_position(store, shape):
     assert sinks["mirror"]["failed"] is None
 
 
+def test_set_forgets_by_which_versions_the_position_of_before_could_be_healed(store):
+    version = OtherPosition({"kind": "version", "at": "42"}, lsn=lsn(3), purpose="heal")
+    sinks = {name: dataclasses.replace(sink, positions=(version,)) for name, sink in FULL.sinks.items()}
+    store.overwrite(dataclasses.replace(FULL, noted=(*FULL.noted, version), sinks=sinks))
+    assert main(["checkpoint", "set", *WHERE, "--shape", "mirror", "--position", str(lsn(5))]) == 0
+    found = store.load(ORDERS)
+    assert found.noted == FULL.noted
+    assert (found.sinks["mirror"].positions, found.sinks["scd2"].positions) == ((), (version,))
+
+
 @pytest.mark.parametrize(("at", "told"), [(3, 3), (4, 4), (5, 4)])
 def test_what_is_loaded_again_is_told_again(store, at, told):
     store.overwrite(FULL)

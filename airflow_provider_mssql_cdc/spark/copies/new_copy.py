@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import secrets
 from collections.abc import Callable
 
@@ -14,6 +15,8 @@ from airflow_provider_mssql_cdc.spark.copies.chunks import TableScan, cut_by
 from airflow_provider_mssql_cdc.spark.copies.copied_source import CopiedSource
 from airflow_provider_mssql_cdc.spark.copies.copy import CopyOrder
 from airflow_provider_mssql_cdc.spark.copies.room import check_room
+
+log = logging.getLogger(__name__)
 
 
 def new_copy(source: CopiedSource, order: CopyOrder, scan: TableScan, warn: Callable[[str], None]) -> CopyBegun:
@@ -28,8 +31,10 @@ def new_copy(source: CopiedSource, order: CopyOrder, scan: TableScan, warn: Call
     if order.changed is not None:
         # how many rows changed nobody knows yet
         parts, counted = (), 0
-    whole = table.selection.columns == () and not table.selection.conditions
-    check_room(source.jdbc, table.name, order.place, counted, is_whole=whole)
+        log.info("%s: a gap is to be healed by the rows that changed after %s", table.name, order.changed.after)
+    else:
+        whole = table.selection.columns == () and not table.selection.conditions
+        check_room(source.jdbc, table.name, order.place, counted, is_whole=whole)
     if not parts and counted >= source.chunk_rows:
         warn(
             f"{table.name} is copied in one chunk, which a run that is killed reads again: there is no index"

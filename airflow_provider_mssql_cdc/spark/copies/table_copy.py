@@ -201,6 +201,9 @@ class TableCopy:
         waits = bool(waits_for) or self._is_throttled
         receipt = copying(self._begin, self._reached, used, ends, parts, waits=waits)
         receipt = dataclasses.replace(receipt, waits_for=waits_for, paused=self._is_paused)
+        if self._order.changed is not None:
+            read = sum(entry.rows for entry in self._again.entries)
+            receipt = dataclasses.replace(receipt, rows=read, expected=read)
         return Unfinished(receipt, tuple(self._warnings))
 
     def is_lost(self) -> bool:

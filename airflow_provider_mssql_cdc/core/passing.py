@@ -10,6 +10,17 @@ from airflow_provider_mssql_cdc.core.interval import SLIGHTLY
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.zones import may_be_repeated
 
+# session 0 sums up all sessions since the server started (docs: sys.dm_cdc_log_scan_sessions)
+EMPTY_SCANS = (
+    "(SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0"
+    # in an availability group a scan may find nothing because a replica is down
+    " AND NOT EXISTS (SELECT * FROM sys.databases WHERE database_id = DB_ID() AND replica_id IS NOT NULL))"
+)
+"""T-SQL of ``CaptureProgress.empty_scans``, for a login with VIEW DATABASE STATE."""
+
+NO_SCANS = "CAST(NULL AS int)"
+"""The same for one without."""
+
 _FALL = datetime.timedelta(seconds=2)
 """By how much a commit may be later than the clock, or than one behind it, before the clock is said to have gone back.
 

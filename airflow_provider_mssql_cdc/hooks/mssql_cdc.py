@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.interval import server_time
 from airflow_provider_mssql_cdc.core.lag import Lag
-from airflow_provider_mssql_cdc.core.passing import CaptureProgress
+from airflow_provider_mssql_cdc.core.passing import EMPTY_SCANS, NO_SCANS, CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.proposal import NewInstance
 from airflow_provider_mssql_cdc.core.rights import CopiedRights
@@ -103,8 +103,8 @@ class MsSqlCdcHook(ReadingHook):
         """How far the capture is, by the server's own clock: one statement, two for a login without VIEW DATABASE
         STATE, which sees no log scans.
         """
-        rows = self._seen(statements.CAPTURE_PROGRESS.format(empty_scans=statements.EMPTY_SCANS))
-        rows = rows or self.query(statements.CAPTURE_PROGRESS.format(empty_scans="CAST(NULL AS int)"))
+        rows = self._seen(statements.CAPTURE_PROGRESS.format(empty_scans=EMPTY_SCANS))
+        rows = rows or self.query(statements.CAPTURE_PROGRESS.format(empty_scans=NO_SCANS))
         ((now, newest, newest_time, scans, latest, offset),) = rows
         return CaptureProgress(now, lsn(newest), newest_time, scans, latest, offset)
 

@@ -155,10 +155,6 @@ WHERE h.object_id IN %s AND h.ddl_lsn > %s
 ORDER BY h.ddl_lsn, ct.capture_instance"""
 
 MAX_LSN = "SELECT sys.fn_cdc_get_max_lsn()"
-# Session 0 sums up all log scans since the server started (docs: sys.dm_cdc_log_scan_sessions); in an availability
-# group a scan may find nothing because a replica is down.
-EMPTY_SCANS = """(SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0 AND NOT EXISTS (
-  SELECT * FROM sys.databases WHERE database_id = DB_ID() AND replica_id IS NOT NULL))"""
 CAPTURE_PROGRESS = """
 SELECT GETDATE(), n.max_lsn, m.tran_end_time, {empty_scans}, n.latest, DATEPART(TZOFFSET, SYSDATETIMEOFFSET())
 FROM (SELECT MAX(start_lsn) AS max_lsn, MAX(tran_end_time) AS latest FROM cdc.lsn_time_mapping) AS n

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.exceptions import GapError, InstanceChangedError
@@ -74,7 +75,10 @@ class Healer:
                         error = gap(self._table, after, self._readable_from(), plan[1].marker)
                         error.advice = f"{error.advice} {not_healed(found, copies=healing.copies)}"
                         raise error
-        return _Rows(rows, min(versions)).changed if rows is not None and versions else None
+        if rows is None or not versions:
+            return None
+        lowest = min(versions)
+        return Changed(lowest, partial(_read, rows, lowest), rows.spelled_otherwise)
 
     def check(self, plan: SinkPlan, after: Version) -> None:
         """Prove that the rows that changed after a version are all that a sink lacks, which may stand elsewhere now.
@@ -124,28 +128,18 @@ def _is_rekeyed(plan: SinkPlan) -> bool:
     return sink.spec.rekeyed or sink.columns.key_before(state.marker) is not None
 
 
-class _Rows:
+def _read(source: TrackedRows, after: Version, folder: str) -> ChangedRows:
     """The rows that changed after a version."""
-
-    def __init__(self, source: TrackedRows, after: Version) -> None:
-        self._source, self._after = source, after
-
-    @property
-    def changed(self) -> Changed:
-        return Changed(self._after, self._read, self._source.spelled_otherwise)
-
-    def _read(self, folder: str) -> ChangedRows:
-        _, staged = self._source.keep(Window(self._after, self._after), folder)
-        now = self._source.state()
-        # cleanup raises the mark before it deletes, and a statement may have read the mark before that
-        if is_gap(self._after, now.readable_from):
-            advice = "They went while they were read: run the task again."
-            raise GapError(str(self._source.table.name), self._after, now.readable_from, advice=advice)
-        if why := now.lineage.tracked_anew(self._source.planned):
-            raise InstanceChangedError(
-                f"{why}, while it was read.", table=str(self._source.table.name), advice="Run the task again."
-            )
-        rows, key = staged.files.rows(), self._source.key
-        names = [column(target.name) for mapping in self._source.mappings for target in mapping.targets]
-        keys = rows.select(*map(column, key)).distinct()
-        return ChangedRows(keys, rows.where("_op != 'D'").select(*names), staged.is_whole)
+    name = str(source.table.name)
+    _, staged = source.keep(Window(after, after), folder)
+    now = source.state()
+    # cleanup raises the mark before it deletes, and a statement may have read the mark before that
+    if is_gap(after, now.readable_from):
+        advice = "They went while they were read: run the task again."
+        raise GapError(name, after, now.readable_from, advice=advice)
+    if why := now.lineage.tracked_anew(source.planned):
+        raise InstanceChangedError(f"{why}, while it was read.", table=name, advice="Run the task again.")
+    rows = staged.files.rows()
+    names = [column(target.name) for mapping in source.mappings for target in mapping.targets]
+    keys = rows.select(*map(column, source.key)).distinct()
+    return ChangedRows(keys, rows.where("_op != 'D'").select(*names), staged.is_whole)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.spark.test_healed_gaps import COLUMNS, NAME, SHAPES, Healed
+from tests.support.spark.tracked_origin import some_changes
 
 pytestmark = [pytest.mark.xdist_group("tests.spark.test_healed_gaps"), pytest.mark.timeout(1800)]
 
@@ -33,16 +34,8 @@ class History:
     def commit(self) -> None:
         """A transaction after which the table is as it never was before."""
         self.number += 1
-        n, id, other = self.number, self.rng.randrange(1, 16), self.rng.randrange(1, 16)
-        free = "IF NOT EXISTS (SELECT 1 FROM lab.things WHERE id = {})"
-        drawn = (
-            f"UPDATE lab.things SET a = {n}, note = N'n{n}' WHERE id = {id}",
-            f"UPDATE lab.things SET a = {n} WHERE id BETWEEN {id} AND {id + 2}",
-            f"DELETE FROM lab.things WHERE id = {id}",
-            f"{free.format(id)} INSERT INTO lab.things VALUES ({id}, {n}, N'i')",
-            f"{free.format(other)} UPDATE lab.things SET id = {other} WHERE id = {id}",
-        )
-        text = "; ".join(self.rng.sample(drawn, self.rng.choice((1, 2))))
+        n = self.number
+        text = "; ".join(some_changes(self.rng, n))
         self.sql(f"BEGIN TRANSACTION; {text}; INSERT INTO lab.things VALUES ({1000 + n}, {n}, NULL); COMMIT")
         self.states.append(self.rows())
 

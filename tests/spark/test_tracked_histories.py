@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.sink import Sink
 from airflow_provider_mssql_cdc.spark.sources.ct.table import TrackedRows
 from tests.support.spark.stop import Killed
-from tests.support.spark.tracked_origin import PlannedRuns, TrackedOrigin
+from tests.support.spark.tracked_origin import PlannedRuns, TrackedOrigin, some_changes
 
 pytestmark = [pytest.mark.xdist_group("tests.spark.test_tracked_tables"), pytest.mark.timeout(1800)]
 
@@ -62,17 +62,8 @@ class History:
     def change(self) -> str:
         """The next transaction."""
         self.number += 1
-        n, id, other = self.number, self.rng.randrange(1, 16), self.rng.randrange(1, 16)
-        free = "IF NOT EXISTS (SELECT 1 FROM lab.things WHERE id = {})"
-        drawn = (
-            f"UPDATE lab.things SET a = {n}, note = N'n{n}' WHERE id = {id}",
-            f"UPDATE lab.things SET a = {n} WHERE id BETWEEN {id} AND {id + 2}",
-            f"DELETE FROM lab.things WHERE id = {id}",
-            f"{free.format(id)} INSERT INTO lab.things VALUES ({id}, {n}, N'i')",
-            f"{free.format(other)} UPDATE lab.things SET id = {other} WHERE id = {id}",
-            f"UPDATE lab.other SET n = {n}",
-        )
-        return f"BEGIN TRANSACTION; {'; '.join(self.rng.sample(drawn, self.rng.choice((1, 2))))}; COMMIT"
+        other = f"UPDATE lab.other SET n = {self.number}"
+        return f"BEGIN TRANSACTION; {'; '.join(some_changes(self.rng, self.number, other))}; COMMIT"
 
     def commit(self) -> None:
         self.sql(self.change())

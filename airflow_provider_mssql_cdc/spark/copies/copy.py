@@ -75,6 +75,11 @@ class CopyOrder:
     leaves_out: tuple[str, ...] = ()
     changed: Changed | None = None
 
+    @property
+    def changed_after(self) -> Version | None:
+        """The version after which the rows changed that are wanted; None for all."""
+        return self.changed.after if self.changed is not None else None
+
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:

@@ -59,7 +59,7 @@ def new_copy(source: CopiedSource, order: CopyOrder, scan: TableScan, warn: Call
         by=cut_by_others(table),
         altered_upto=table.altered_upto,
         schema=table.schema.canonical,
-        changed_after=order.changed.after if order.changed is not None else None,
+        changed_after=order.changed_after,
     )
 
 

@@ -242,7 +242,7 @@ class TableCopy:
                 where=tuple(map(str, self._order.conditions)),
                 by=cut_by_others(self._table),
                 altered_upto=self._table.altered_upto,
-                changed_after=self._order.changed.after if self._order.changed is not None else None,
+                changed_after=self._order.changed_after,
                 lineage=state.lineage,
                 readable_from=state.readable_from,
             )

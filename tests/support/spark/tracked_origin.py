@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import random
 import threading
 import uuid
 from collections.abc import Sequence
@@ -141,6 +142,24 @@ class TrackedOrigin:
     def source(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """The table's rows."""
         return sorted(tuple(row.values()) for row in self.sql(f"SELECT {', '.join(columns)} FROM {name}"))
+
+
+def some_changes(rng: random.Random, n: int, *others: str) -> list[str]:
+    """One or two statements that change ``lab.things``, which has the columns id, a and note; or others.
+
+    :param n: what they write
+    """
+    id, other = rng.randrange(1, 16), rng.randrange(1, 16)
+    free = "IF NOT EXISTS (SELECT 1 FROM lab.things WHERE id = {})"
+    drawn = (
+        f"UPDATE lab.things SET a = {n}, note = N'n{n}' WHERE id = {id}",
+        f"UPDATE lab.things SET a = {n} WHERE id BETWEEN {id} AND {id + 2}",
+        f"DELETE FROM lab.things WHERE id = {id}",
+        f"{free.format(id)} INSERT INTO lab.things VALUES ({id}, {n}, N'i')",
+        f"{free.format(other)} UPDATE lab.things SET id = {other} WHERE id = {id}",
+        *others,
+    )
+    return rng.sample(drawn, rng.choice((1, 2)))
 
 
 def _as_sent(spec: JobSpec) -> JobSpec:

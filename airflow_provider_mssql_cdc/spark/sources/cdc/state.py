@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, Sch
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.going_on import goes_on_with
 from airflow_provider_mssql_cdc.core.lineage import LogHistory
-from airflow_provider_mssql_cdc.core.passing import CaptureProgress
+from airflow_provider_mssql_cdc.core.passing import EMPTY_SCANS, NO_SCANS, CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, readable_from
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
@@ -130,9 +130,7 @@ def check_altered(jdbc: Jdbc, table: TableSpec, altered: Lsn, *, meanwhile: bool
 def read_progress(jdbc: Jdbc) -> CaptureProgress:
     """How far the capture is."""
     # one query costs Spark two connections and a plan, so both are asked at once, of a login that may
-    rows = jdbc.rows_if_allowed(_progress(_EMPTY_SCANS), _PROGRESS) or jdbc.rows(
-        _progress("CAST(NULL AS int)"), _PROGRESS
-    )
+    rows = jdbc.rows_if_allowed(_progress(EMPTY_SCANS), _PROGRESS) or jdbc.rows(_progress(NO_SCANS), _PROGRESS)
     row = rows[0]
     return CaptureProgress(
         _moment(row["now"]),
@@ -143,13 +141,6 @@ def read_progress(jdbc: Jdbc) -> CaptureProgress:
         row["utc_offset"],
     )
 
-
-# session 0 sums up all sessions since the server started (docs: sys.dm_cdc_log_scan_sessions)
-_EMPTY_SCANS = (
-    "(SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0"
-    # in an availability group a scan may find nothing because a replica is down
-    " AND NOT EXISTS (SELECT * FROM sys.databases WHERE database_id = DB_ID() AND replica_id IS NOT NULL))"
-)
 
 _PROGRESS = "now STRING, utc_offset INT, max_lsn BINARY, max_time STRING, latest STRING, empty_scans INT"
 

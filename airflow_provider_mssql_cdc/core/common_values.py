@@ -39,7 +39,7 @@ def most_frequent(columns: Sequence[Column], table: str, parts: Sequence[KeyPart
     """The query of the values that most of a table's first rows have: one row of texts ``v0``, ``v1``, .., with ``n``,
     the number of rows that have them, and ``total``; None where a column has no exact text.
 
-    :param table: its name in T-SQL
+    :param table: its name in T-SQL, or some of its rows as T-SQL behind FROM
     :param parts: what the table is cut by; empty where any rows may be the first
     :param rows: that are looked at
     """

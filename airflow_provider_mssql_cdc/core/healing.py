@@ -3,6 +3,9 @@
 A version may be used for a position where each transaction up to the version has its commit LSN at or below the
 position: then each change behind the position has a version above it. An older one only reads more keys; one that is
 too new loses rows.
+
+A version from before a column was added tells which rows may have something else in it than what the statement gave to
+all: those that changed since.
 """
 
 from __future__ import annotations
@@ -26,6 +29,9 @@ _PURPOSE = "heal"
 MOST_NOTED = 32
 """So many versions wait at most for a sink to reach their LSN."""
 
+_MOST_BEFORE_COLUMNS = 8
+"""So many versions from before columns were added a sink keeps at most."""
+
 
 def noted(
     version: Version,
@@ -47,7 +53,8 @@ def noted(
     times = [(each.noted_at, each.seen.now) for each in before if each.noted_at is not None and each.seen is not None]
     shown = max((now + (at - then) for then, now in times if then <= at), default=seen.now)
     seen = dataclasses.replace(seen, now=max(seen.now, shown))
-    return OtherPosition(position, _proof(table, fork), noted_at=at, purpose=_PURPOSE, seen=seen)
+    proof, highest = _proof(table, fork), max(column.column_id for column in table.columns)
+    return OtherPosition(position, proof, noted_at=at, purpose=_PURPOSE, seen=seen, column_upto=highest)
 
 
 def is_noted(found: Iterable[OtherPosition], version: Version, table: TrackedTable, fork: str | None) -> bool:
@@ -165,6 +172,42 @@ class Healing:
         fitting = [each for each in found if _heals(each) and at is not None and _fits(each, at)]
         mine = [each for each in fitting if not self._belies(each)]
         return (max(mine or fitting, key=_version),) if fitting else ()
+
+    def kept(self, found: Iterable[OtherPosition], at: Position | None) -> tuple[OtherPosition, ...]:
+        """What a sink keeps: the newest version that may be used for its position, and those by which columns can be
+        filled that were added since.
+
+        :param found: that it kept before, and that were noted
+        """
+        found = tuple(found)
+        best = self.best(found, at)
+        return (*best, *(each for each in self.before_columns(found) if each not in best))
+
+    def before_columns(self, found: Iterable[OtherPosition]) -> tuple[OtherPosition, ...]:
+        """The newest versions from before columns were added, as long as their changes are there; the oldest stays."""
+        newest = {each.column_upto: each for each in sorted(filter(self._tells_columns, found), key=_version)}
+        last = max((upto for upto in newest if upto is not None), default=0)
+        if self.tracked is not None:
+            last = max(column.column_id for column in self.tracked.columns)
+        older = [newest[upto] for upto in sorted(upto for upto in newest if upto is not None and upto < last)]
+        return (*older[:1], *older[1:][1 - _MOST_BEFORE_COLUMNS :])
+
+    def _tells_columns(self, each: OtherPosition) -> bool:
+        """Whether what changed after a version, and the columns of then, are still known."""
+        if not _heals(each) or each.column_upto is None or self._belies(each):
+            return False
+        version = Version(_version(each))
+        lowest = self.tracked.min_valid_version if self.tracked is not None else None
+        return not (self.current is not None and version > self.current) and not (lowest and version < lowest)
+
+    def before(self, found: Iterable[OtherPosition], column_id: int) -> Version | None:
+        """The newest version from before a column was added; None where none is known.
+
+        :param found: that sinks keep
+        """
+        told = [each for each in (*found, *self.noted) if self._tells_columns(each)]
+        fitting = [each for each in told if each.column_upto is not None and each.column_upto < column_id]
+        return Version(max(map(_version, fitting))) if fitting and self.tracked is not None else None
 
     def _belies(self, each: OtherPosition) -> set[str]:
         """What tells that a version is of another tracking, table or database."""

@@ -91,6 +91,8 @@ class OtherPosition:
     :param noted_at: when it was noted; None where nobody asks
     :param purpose: what it is kept for
     :param seen: how far the capture was when it was noted; None where nobody asks
+    :param column_upto: the highest column_id that the table had, read behind it: columns with a higher one were added
+        later; None where nobody asks
     """
 
     position: dict[str, Any]
@@ -99,6 +101,7 @@ class OtherPosition:
     noted_at: datetime.datetime | None = None
     purpose: str | None = None
     seen: CaptureProgress | None = None
+    column_upto: int | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 

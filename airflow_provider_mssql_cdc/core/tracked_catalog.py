@@ -57,3 +57,19 @@ def untouched(table: TableName, key: Sequence[str], version: str) -> str:
         f" CROSS APPLY CHANGETABLE(VERSION {table.quoted}, ({names}), ({values})) AS v"
         f" WHERE v.SYS_CHANGE_VERSION IS NULL OR v.SYS_CHANGE_VERSION <= {version}"
     )
+
+
+def unchanged(table: TableName, columns: Sequence[str], key: Sequence[str], version: str) -> str:
+    """The rows that have not changed since a version, as T-SQL behind FROM.
+
+    :param columns: that they have
+    :param key: columns of the primary key
+    :param version: in T-SQL
+    """
+    names = ", ".join(f"t.{quote(column)}" for column in columns)
+    same = " AND ".join(f"c.{quote(column)} = t.{quote(column)}" for column in key)
+    return (
+        f"(SELECT {names} FROM {table.quoted} AS t"
+        f" LEFT JOIN CHANGETABLE(CHANGES {table.quoted}, {version}) AS c ON {same}"
+        f" WHERE c.{quote(key[0])} IS NULL) AS u"
+    )

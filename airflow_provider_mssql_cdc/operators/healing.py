@@ -95,12 +95,14 @@ def note(plan: RunPlan, seen: Beside | None) -> None:
                 now = datetime.datetime.now(datetime.UTC)
                 found = (*found, noted(current, table, fork, seen.progress, now, known))
         plan.noted[name] = found
-        usable = tuple(each for each in found if each.lsn is not None)
-        plan.healing[name] = Healing(table, usable, options.copies_on_gap, current, fork, seen.failed)
+        healing = Healing(table, (), options.copies_on_gap, current, fork, seen.failed)
+        fills = healing.before_columns(found)
+        usable = tuple(each for each in found if each.lsn is not None or each in fills)
+        plan.healing[name] = dataclasses.replace(healing, noted=usable)
 
 
 def add_noted(plan: RunPlan, written: MutableMapping[TableName, Checkpoint]) -> None:
-    """Let the checkpoints that are written keep what was noted: each sink the version that it may use."""
+    """Let the checkpoints that are written keep what was noted: each sink the versions that it may use."""
     for name, checkpoint in list(written.items()):
         if name in plan.noted:
             written[name] = _keeping(checkpoint, plan.noted[name], plan.healing[name])
@@ -111,12 +113,15 @@ def gains_version(plan: RunPlan, name: TableName, checkpoint: Checkpoint) -> boo
     healing, sinks = plan.healing.get(name), checkpoint.loaded.values()
     if healing is None:
         return False
-    return any(not sink.positions and healing.best(plan.noted[name], sink.read_through) for sink in sinks)
+    return any(
+        not healing.best(sink.positions, sink.read_through) and healing.best(plan.noted[name], sink.read_through)
+        for sink in sinks
+    )
 
 
 def _keeping(checkpoint: Checkpoint, found: tuple[OtherPosition, ...], healing: Healing) -> Checkpoint:
     sinks = {
-        shape: dataclasses.replace(sink, positions=healing.best((*sink.positions, *found), sink.read_through))
+        shape: dataclasses.replace(sink, positions=healing.kept((*sink.positions, *found), sink.read_through))
         for shape, sink in checkpoint.sinks.items()
     }
     left = waiting(found, lowest(sinks.values()))

@@ -1,18 +1,20 @@
-"""Heals gaps: where each sink has a version of Change Tracking, the rows that changed since are read, not all."""
+"""Heals gaps, and fills columns: where Change Tracking names the rows that changed, these are read, not all."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.exceptions import GapError, InstanceChangedError
 from airflow_provider_mssql_cdc.core.healing import Healing, not_healed
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition
 from airflow_provider_mssql_cdc.core.position import Position, Version, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import same_schema
+from airflow_provider_mssql_cdc.core.tracked_catalog import unchanged
 from airflow_provider_mssql_cdc.spark.copies.copy import Changed, ChangedRows
 from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.looks import SinkPlan
@@ -27,7 +29,7 @@ _SNAPSHOTS = "ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON lets them b
 
 
 class Healer:
-    """Finds out by what the gaps of one table's sinks are closed.
+    """Finds out by what the gaps of one table's sinks are closed, and columns filled.
 
     :param source: makes the source of a table
     :param notes: take what sinks fail with
@@ -61,7 +63,7 @@ class Healer:
             why = healing.lacks(self._table.schema, self._table.selection, unique_key=self._table.unique_key)
             rows = self._rows(healing) if why is None else None
             low = rows.state().readable_from if rows is not None else None
-            if rows is not None and not ((scan := rows.scan()).by_versions or scan.by_snapshots):
+            if rows is not None and not _has_versions(rows):
                 why = "rows are read by locks, so that one which moves meanwhile may be missed: " + _SNAPSHOTS
             for plan, after in lost:
                 found = why or self._version(plan, after, healing, low)
@@ -79,6 +81,26 @@ class Healer:
             return None
         lowest = min(versions)
         return Changed(lowest, partial(_read, rows, lowest), rows.spelled_otherwise)
+
+    def with_values(self, found: Iterable[OtherPosition], columns: Collection[str]) -> Changed | None:
+        """The rows that may have other values in columns than those with which these were added; None where only all
+        rows tell.
+
+        :param found: what sinks keep
+        :param columns: of the table
+        """
+        healing, table = self._table.healing, self._table
+        if healing is None or healing.lacks(table.schema, table.selection, unique_key=table.unique_key) is not None:
+            return None
+        version = healing.before(found, min(table.schema.column(name).column_id for name in columns))
+        if version is None:
+            return None
+        rows = self._rows(healing)
+        if is_gap(version, rows.state().readable_from) or not _has_versions(rows):
+            return None
+        names = dict.fromkeys((*table.schema.key, *columns))
+        others = unchanged(table.name, list(names), rows.feed.primary_key, str(version.sort_key))
+        return Changed(version, partial(_read, rows, version), rows.spelled_otherwise, others)
 
     def check(self, plan: SinkPlan, after: Version) -> None:
         """Prove that the rows that changed after a version are all that a sink lacks, which may stand elsewhere now.
@@ -126,6 +148,11 @@ class Healer:
 def _is_rekeyed(plan: SinkPlan) -> bool:
     sink, state, _ = plan
     return sink.spec.rekeyed or sink.columns.key_before(state.marker) is not None
+
+
+def _has_versions(rows: TrackedRows) -> bool:
+    scan = rows.scan()
+    return scan.by_versions or scan.by_snapshots
 
 
 def _read(source: TrackedRows, after: Version, folder: str) -> ChangedRows:

@@ -22,10 +22,11 @@ from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime, Pace
 from airflow_provider_mssql_cdc.spark.failures import explain
-from airflow_provider_mssql_cdc.spark.filling import PartedLoad, parted
+from airflow_provider_mssql_cdc.spark.filling import PartedLoad
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.notes import Notes
+from airflow_provider_mssql_cdc.spark.parted import parted
 from airflow_provider_mssql_cdc.spark.parts import SparkParts
 from airflow_provider_mssql_cdc.spark.schema_changes import SchemaChanges
 from airflow_provider_mssql_cdc.spark.session import credentials, salt, table_session, target_credentials

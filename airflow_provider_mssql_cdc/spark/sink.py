@@ -240,9 +240,9 @@ class Sink:
         )
 
     def _positions(self, before: Marker | None, at: Position) -> tuple[OtherPosition, ...]:
-        """The version of Change Tracking that may be used for a position, as far as one is known."""
+        """The versions of Change Tracking that may be used, as far as some are known."""
         healing = self._table.healing or Healing()
-        return healing.best(
+        return healing.kept(
             (*healing.noted, *self.spec.positions, *(before.positions if before is not None else ())), at
         )
 

@@ -214,3 +214,74 @@ def test_a_clock_that_went_back_between_two_runs_proves_nothing_before_it_has_pa
     assert placed.lsn is None, "it may have been committed before the clock went back"
     (placed,) = passed((second,), progress(17, 9, 16), lsn(9))
     assert placed.lsn == lsn(9)
+
+
+class Table:
+    """A table that gets and loses columns, and versions that are noted meanwhile."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng, self.version, self.lowest, self.side = rng, 0, 0, 1
+        self.columns, self.next_id = [1, 2], 3
+        self.before: dict[int, int] = {}  # the newest version that was drawn before a column came
+
+    def some(self) -> None:
+        draw = self.rng.random()
+        if draw < 0.5:
+            self.version += 1
+        elif draw < 0.7:
+            self.columns.append(self.next_id)
+            self.before[self.next_id] = self.version
+            self.next_id += 1
+        elif draw < 0.8 and len(self.columns) > 2:
+            self.columns.remove(self.rng.choice(self.columns[1:]))
+        elif draw < 0.85:
+            self.lowest = self.rng.randrange(self.lowest, self.version + 1)
+        elif draw < 0.88:
+            # off and on: all versions of before tell nothing
+            self.side, self.lowest = self.side + 1, self.version
+
+    def healing(self, found: tuple[OtherPosition, ...] = ()) -> Healing:
+        return Healing(self.feed(), found, current=Version(self.version), fork="fork")
+
+    def feed(self) -> TrackedTable:
+        columns = tuple(Column(id_, id_, f"c{id_}", "int") for id_ in self.columns)
+        low = Version(self.lowest)
+        return dataclasses.replace(FEED, columns=columns, min_valid_version=low, side_object_id=self.side)
+
+
+@given(st.integers(0, 2**32))
+def test_a_version_that_tells_how_to_fill_a_column_is_from_before_it_and_is_kept_until_it_is_filled(seed):
+    rng = random.Random(seed)
+    table = Table(rng)
+    noted_all: list[OtherPosition] = []
+    sink, stored, marker = (), (), 0
+    for minute in range(rng.randrange(2, 40)):
+        table.some()
+        version = table.version
+        if rng.random() < 0.3:
+            # between the version and what the table looks like
+            table.some()
+        seen = CaptureProgress(BEGAN, None, None, None, None, 0)
+        now = table.healing()
+        if version >= table.lowest and not is_noted((*sink, *stored), Version(version), table.feed(), "fork"):
+            new = noted(Version(version), table.feed(), "fork", seen, AT)
+            noted_all.append(new)
+            stored = (*stored, new)
+        # the capture passes what was noted, in a minute or much later
+        stored = tuple(
+            dataclasses.replace(each, lsn=lsn(100 + minute)) if each.lsn is None and rng.random() < 0.5 else each
+            for each in stored
+        )
+        if rng.random() < 0.7:
+            marker = lsn(100 + minute)
+            sink = now.kept((*sink, *stored), marker)
+            stored = waiting(stored, marker)
+            assert len(sink) <= 9
+        for column in table.columns[1:]:
+            found = table.healing(stored).before(sink, column)
+            if found is not None:
+                assert table.lowest <= found.value <= table.before.get(column, -1)
+            # of all that was ever noted none would tell more, unless the table got very many columns
+            ever = table.healing(tuple(noted_all)).before((), column)
+            many = len({each.column_upto for each in noted_all}) > 9
+            assert (found is None) == (ever is None) or many, (column, found, ever)

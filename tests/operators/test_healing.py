@@ -11,8 +11,9 @@ import pytest
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.exceptions import GapError, ServerUnreachableError, SqlServerError
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
-from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn, Version
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.mssql_change_tracking import MsSqlChangeTrackingHook
 from airflow_provider_mssql_cdc.hooks.tracking_source import TrackingSource
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.healing import add_noted
@@ -187,3 +188,21 @@ def test_a_secondary_that_knows_no_versions_is_copied_from_where_that_is_named(
     plan = planned(both, "ct", "copy")
     assert plan.failures == {}
     assert plan.steps[A].copies.keys() == {"mirror"}
+
+
+def test_a_version_is_older_than_a_column_that_comes_while_it_is_noted(
+    both: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = MsSqlChangeTrackingHook.current_version
+
+    def late(hook: MsSqlChangeTrackingHook) -> Version | None:
+        found = real(hook)
+        both.source.sql("ALTER TABLE dbo.a ADD w int NOT NULL DEFAULT 5; UPDATE dbo.a SET w = v")
+        return found
+
+    (known,) = planned(both).noted[A]
+    monkeypatch.setattr(MsSqlChangeTrackingHook, "current_version", late)
+    both.source.sql("UPDATE dbo.a SET v = 1")
+    (last,) = [each for each in planned(both).noted[A] if each != known]
+    ((column_id,),) = both.source.sql("SELECT COLUMNPROPERTY(OBJECT_ID(N'dbo.a'), N'w', 'ColumnId')")
+    assert (known.column_upto, last.column_upto) == (column_id - 1, column_id)

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.changes import DEFAULT
+from airflow_provider_mssql_cdc.core.entry_values import CDC
 from tests.spark.test_healed_gaps import COLUMNS, NAME, SHAPES, Healed
-from tests.support.spark.tracked_origin import some_changes
+from tests.support.spark.tracked_origin import PlannedRuns, TrackedOrigin, some_changes
 
 pytestmark = [pytest.mark.xdist_group("tests.spark.test_healed_gaps"), pytest.mark.timeout(1800)]
 
@@ -94,3 +96,40 @@ def test_all_targets_show_a_state_that_the_table_had(live, number):
     history.all()
     assert "healed" in history.outcomes or HISTORIES > 1, history.outcomes
     print(number, history.outcomes)
+
+
+@pytest.mark.thorough
+def test_random_gaps_of_ten_tables_are_healed_by_the_rows_that_changed(live):
+    rng, tables, size = random.Random(SEED), [f"t{n}" for n in range(10)], 30
+    tracked = TrackedOrigin(live, snapshots=True)
+    tracked.sql("CREATE SCHEMA lab")
+    for table in tables:
+        tracked.sql(f"CREATE TABLE lab.{table} (id int NOT NULL PRIMARY KEY, a int, note nvarchar(max))")
+        tracked.sql(f"INSERT INTO lab.{table} VALUES " + ", ".join(f"({n}, 1, N'old {n}')" for n in range(1, size + 1)))
+        live.enable(f"lab.{table}")
+        tracked.track(f"lab.{table}")
+    runs = PlannedRuns(tracked, *tables, shapes=("mirror",), source=CDC, history=DEFAULT, on_gap=("ct",))
+    healed = set()
+    for step in range(8):
+        lost = set()
+        for number, table in enumerate(tables):
+            changes = [some_changes(rng, step * 100 + number) for _ in range(rng.randrange(4))]
+            for each in changes:
+                tracked.sql("; ".join(each).replace("lab.things", f"lab.{table}"))
+            # a version may be used from the second run on
+            if changes and step > 2 and rng.random() < 0.4:
+                lost.add(table)
+        live.wait_captured()
+        for table in lost:
+            tracked.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'lab_{table}', {live.max_lsn()}, 5000")
+        outcomes = runs.run()
+        for table in tables:
+            columns = ("id", "a", "note")
+            assert tracked.mirror(f"lab.{table}", columns) == tracked.source(f"lab.{table}", columns), (step, table)
+        copied = [name for name, found in outcomes.items() if found == ["first_load"]]
+        assert copied == ([] if step else list(outcomes))
+        assert runs.receipt is not None
+        for table in runs.receipt.tables if step else ():
+            assert table.counts["copied"] < size / 2
+        healed |= {name for name, found in outcomes.items() if found == ["healed"]}
+    assert len(healed) > 5, healed

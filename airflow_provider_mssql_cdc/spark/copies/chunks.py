@@ -81,24 +81,29 @@ class Chunks:
         within = " AND ".join(filter(None, (chunk(self._parts, hole.after, hole.last), self._within)))
         return write_rows(self._frame(within, [*self._table.selection.conditions, *self._conditions]), folder)
 
-    def common(self, names: Sequence[str], rows: int) -> tuple[tuple[str | None, ...], int, int] | None:
+    def common(
+        self, names: Sequence[str], rows: int, unchanged: str = ""
+    ) -> tuple[tuple[str | None, ...], int, int] | None:
         """The values that nearly all of the table's first rows have in some columns.
 
         :param names: of the columns
         :param rows: that are looked at
+        :param unchanged: the rows that have not changed, as T-SQL behind FROM: the values that all of these have; ''
+            for those of the table
         :return: the values as exact texts, the number of rows that have them, and how many were looked at; None where
             there are no such values, or the columns have no exact texts
         """
         columns = list(map(self._table.schema.column, names))
-        query = most_frequent(columns, self._table.name.quoted, self._parts, rows)
+        query = most_frequent(columns, unchanged or self._table.name.quoted, self._parts, rows)
         texts = [f"v{number}" for number in range(len(names))]
         schema = ", ".join([*(f"{text} STRING" for text in texts), "n BIGINT", "total BIGINT"])
         found = self._jdbc.rows(query, schema) if query is not None else []
         if not found:
             return None
         values = tuple(found[0][text] for text in texts)
-        is_common = are_common(values, found[0]["n"], found[0]["total"])
-        return (values, found[0]["n"], found[0]["total"]) if is_common else None
+        number, total = found[0]["n"], found[0]["total"]
+        is_common = are_common(values, number, total) and not (unchanged and number < total)
+        return (values, number, total) if is_common else None
 
     def example(self, names: Sequence[str], values: Sequence[str | None], folder: str) -> Parquet:
         """What targets hold in some columns where the table has some values: one row, or none if no row has them.

@@ -40,11 +40,13 @@ class Changed:
     :param read: reads them into a folder that must not exist yet
     :param spelled: of some keys, with a column ``_version``, and the keys of a target those that the server takes for
         equal and that are spelled otherwise there; None where no key can be. It takes a folder that must not exist yet
+    :param unchanged: all other rows, as T-SQL behind FROM; '' where nobody asks
     """
 
     after: Version
     read: Callable[[str], ChangedRows]
     spelled: Callable[[DataFrame, DataFrame, str], DataFrame | None]
+    unchanged: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class CopyOrder:
     :param conditions: that the rows fulfil; a copy of all rows is gone on with, too
     :param leaves_out: columns: where nearly all rows have the same values in them, only other rows are copied; empty
         where all are wanted
-    :param changed: the rows that are wanted; None for all
+    :param changed: the rows that are wanted; None for all. Of columns that may be left out all are wanted unless all
+        others have the same values in them
     """
 
     place: str

@@ -31,7 +31,7 @@ def new_copy(source: CopiedSource, order: CopyOrder, scan: TableScan, warn: Call
     if order.changed is not None:
         # how many rows changed nobody knows yet
         parts, counted = (), 0
-        log.info("%s: a gap is to be healed by the rows that changed after %s", table.name, order.changed.after)
+        log.info("%s: only the rows that changed after %s are to be read", table.name, order.changed.after)
     else:
         whole = table.selection.columns == () and not table.selection.conditions
         check_room(source.jdbc, table.name, order.place, counted, is_whole=whole)

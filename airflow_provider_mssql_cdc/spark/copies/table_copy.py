@@ -31,7 +31,7 @@ from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.void_copies import why_void
 from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
 from airflow_provider_mssql_cdc.spark.copies.chunk_reading import ChunkReading
-from airflow_provider_mssql_cdc.spark.copies.common import look_for_common, told_of_common
+from airflow_provider_mssql_cdc.spark.copies.common import look_for_common, told_of_common, told_of_unchanged
 from airflow_provider_mssql_cdc.spark.copies.copied_source import CopiedSource
 from airflow_provider_mssql_cdc.spark.copies.copy import Changed, Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.copying import copying, hides_bounds
@@ -81,6 +81,8 @@ class TableCopy:
             self._say_lost(self._order.known)
         folder, found = going_on or self._begun()
         self._folder = folder
+        if found.begun.changed_after is None:
+            self._order = dataclasses.replace(self._order, changed=None)
         self._begin, self._kept = found.begun, list(found.kept)
         self._again = RowsAgain.of(self._session, folder, found.begun.low, found.again)
         self._is_paused = self._order.paused in ("", folder.id)
@@ -90,6 +92,11 @@ class TableCopy:
         there, self._common = usable(found.chunks, found.common, self._order.leaves_out)
         if not there and self._order.leaves_out and not self._is_paused:
             self._common = self._common or self._looked_for(folder)
+            if self._order.changed is not None and self._common is None:
+                others = f"rows that did not change have different values in {', '.join(self._order.leaves_out)}"
+                self._void(folder, f"{others}, or none is left, so that all rows are read")
+                self._order = dataclasses.replace(self._order, changed=None)
+                return self.run()
         if self._common is not None:
             self._chunks = self._chunks.differing(self._common.of, self._common.values)
         if there or self._is_paused:
@@ -123,9 +130,13 @@ class TableCopy:
 
     def _looked_for(self, folder: CopyFolder) -> CommonRead | None:
         """What nearly all rows have, of which people are told before others alone are read."""
-        common = look_for_common(folder, self._chunks, self._order.leaves_out, self._source.chunk_rows)
-        if common is not None:
-            self._warn(told_of_common(common, str(self._table.name), self._begin.rows))
+        name, changed, rows = str(self._table.name), self._order.changed, self._source.chunk_rows
+        unchanged = changed.unchanged if changed is not None else ""
+        common = look_for_common(folder, self._chunks, self._order.leaves_out, rows, unchanged)
+        if common is not None and changed is not None:
+            self._warn(told_of_unchanged(common, name, changed.after))
+        elif common is not None:
+            self._warn(told_of_common(common, name, self._begin.rows))
         return common
 
     def _finished(self, folder: CopyFolder) -> Copy | Unfinished:
@@ -230,6 +241,8 @@ class TableCopy:
             written = found.begun, found.kept, read
             state, feed = self._source.state(witnesses_of(*written)), self._source.feed
             gone = dropped_since(self._table, found.begun)
+            # what fills columns may have begun with all rows, since others than those that changed differ
+            takes_all = bool(self._order.leaves_out) and found.begun.changed_after is None
             loaded = loaded_of(self._table, found.begun, gone) if gone else None
             why = why_void(
                 *written,
@@ -242,7 +255,7 @@ class TableCopy:
                 where=tuple(map(str, self._order.conditions)),
                 by=cut_by_others(self._table),
                 altered_upto=self._table.altered_upto,
-                changed_after=self._order.changed_after,
+                changed_after=None if takes_all else self._order.changed_after,
                 lineage=state.lineage,
                 readable_from=state.readable_from,
             )

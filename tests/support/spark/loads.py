@@ -51,13 +51,11 @@ class Loads:
         self.unordered = False
         self.options: dict[str, Any] = {}
         self.before: tuple[TableName, ...] = ()
-        catalogs = {"iceberg": f"://lake/{origin.namespace}", "postgresql": f"://warehouse/{origin.namespace}"}
-        place = catalogs.get(origin.format, f"+file://{origin.work_dir}")
         self.request = Request(
             connection="lab",
             entries=(),
             exclude=(),
-            defaults=TableOptions(Target.parse(origin.format + place), shapes),
+            defaults=TableOptions(Target.parse(origin.place), shapes),
         )
         self.take(*tables)
         self.connection = Connection(

@@ -141,6 +141,12 @@ class Origin:
             index_key=tuple(k["column_name"] for k in sorted(key, key=lambda k: k["index_ordinal"])),
         )
 
+    @property
+    def place(self) -> str:
+        """Where the targets lie, as a DAG author writes it."""
+        catalogs = {"iceberg": f"://lake/{self.namespace}", "postgresql": f"://warehouse/{self.namespace}"}
+        return self.format + catalogs.get(self.format, f"+file://{self.work_dir}")
+
     def target(self, name: str, shape: str) -> tuple[str, ...]:
         suffix = "" if shape == "mirror" else f"_{shape}"
         catalog = {"iceberg": self.catalog or "lake", "postgresql": "warehouse"}.get(self.format, self.catalog)

@@ -155,7 +155,7 @@ def some_changes(rng: random.Random, n: int, *others: str) -> list[str]:
         f"UPDATE lab.things SET a = {n}, note = N'n{n}' WHERE id = {id}",
         f"UPDATE lab.things SET a = {n} WHERE id BETWEEN {id} AND {id + 2}",
         f"DELETE FROM lab.things WHERE id = {id}",
-        f"{free.format(id)} INSERT INTO lab.things VALUES ({id}, {n}, N'i')",
+        f"{free.format(id)} INSERT INTO lab.things (id, a, note) VALUES ({id}, {n}, N'i')",
         f"{free.format(other)} UPDATE lab.things SET id = {other} WHERE id = {id}",
         *others,
     )
@@ -227,13 +227,12 @@ class PlannedRuns:
         self.receipt: Receipt | None = None
         self.warnings: list[str] = []
         self.failures: dict[str, str] = {}
-        place = f"://lake/{tracked.origin.namespace}"
         self._request = Request(
             connection="lab",
             entries=read_entries([f"lab.{t}" if isinstance(t, str) else t for t in tables], salted=True),
             exclude=(),
             defaults=TableOptions(
-                Target.parse(f"iceberg{place}"), (*shapes,), **{"source": CT, "history": NET_HISTORY, **said}
+                Target.parse(tracked.origin.place), (*shapes,), **{"source": CT, "history": NET_HISTORY, **said}
             ),
             asked=True,
         )

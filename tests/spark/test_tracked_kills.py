@@ -105,6 +105,7 @@ def test_a_heal_that_stops_anywhere_is_repeated(live, monkeypatch):
         found.sql(f"UPDATE lab.things SET a = {number} WHERE id = 1")
         found.run()
     for label, point in HEALS.items():
+        found.sql(f"UPDATE lab.things SET a = {number} WHERE id = 31")
         for _ in range(3):
             number += 1
             found.sql("; ".join(some_changes(rng, number)))
@@ -119,6 +120,6 @@ def test_a_heal_that_stops_anywhere_is_repeated(live, monkeypatch):
         # a version of behind the heal
         for _ in range(2):
             number += 1
-            found.sql("; ".join(some_changes(rng, number)))
+            found.sql(f"UPDATE lab.things SET a = {number} WHERE id BETWEEN 20 AND 30")
             assert "loaded" in found.run(), label
         found.check()

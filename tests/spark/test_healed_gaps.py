@@ -408,7 +408,7 @@ def test_a_sink_with_an_older_version_that_comes_to_a_heal_lets_it_begin_again(l
 def test_a_gap_behind_limited_runs_is_healed_though_each_version_is_noted_far_ahead(live):
     found = Healed(live, shapes=("mirror",))
     found.run()
-    # more versions are noted than are kept
+    # two transactions for each that is loaded
     for number in range(100):
         found.sql(f"UPDATE lab.things SET a = {number + 400} WHERE id = {number % 30 + 1}")
         if number % 2:
@@ -416,7 +416,7 @@ def test_a_gap_behind_limited_runs_is_healed_though_each_version_is_noted_far_ah
     stored = found.runs.stored("things")
     assert stored is not None
     (sink,) = stored.sinks.values()
-    assert len(stored.noted) == MOST_NOTED
+    assert 20 < len(stored.noted) <= MOST_NOTED
     assert 40 < int(sink.positions[0].position["at"]) < found.tracked.current().value - 40
     found.sql(CHANGES)
     found.purge()

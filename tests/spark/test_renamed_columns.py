@@ -153,7 +153,7 @@ def test_a_dropped_column_makes_way_for_another_one_of_its_name(things, format_,
     # by the first instance, behind the beginning of the second one
     loads.load_all()
     # it has its other name already in the sink that is filled then, and those who read it do not see the one that comes
-    for number in (1, 2):
+    for number in (1, 2)[: len(shapes)]:
         with monkeypatch.context() as patch:
             kill_at(patch, Point(filling, "with_nulls", BEFORE, call=number))
             with pytest.raises(Killed) if number == 1 else contextlib.suppress(Killed):

@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.formats import COLUMN_MAPPING, DELTA, POSTGRESQL
-from airflow_provider_mssql_cdc.core.going_on import goes_on_with, ids_there, set_aside
+from airflow_provider_mssql_cdc.core.going_on import goes_on_with, ids_there, set_aside, told_of_aside
 from airflow_provider_mssql_cdc.core.key import keys_of
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas
 from airflow_provider_mssql_cdc.core.schema_change import is_about
@@ -85,7 +85,8 @@ class Adding:
         """
         there, options = ids_there(feed, self.source_object_id), self.options
         loaded = kept(sink.schema_hash) if sink.schema_hash is not None else None
-        return goes_on_with(now, loaded, options.copy_by, widens=options.follows_types, there=there) is not None
+        widens, aside = options.follows_types, self.sets_aside
+        return goes_on_with(now, loaded, options.copy_by, widens=widens, there=there, sets_aside=aside) is not None
 
     def leaves_out(self, feed: Feed) -> bool:
         """Whether an instance was made without columns that were there: one that waits, that no sink has, and that did
@@ -289,7 +290,7 @@ def added_to(
     known = {column.column_id for column in (wider.schema if wider is not None else schema).columns}
     names, called = names_of(feed), {column.column_id: column.name for column in schema.columns}
     told = [
-        f"column {called[c.column_id]}, which the source table dropped, gets the name {c.name}: another one has its own"
+        told_of_aside(called[c.column_id], c.name)
         for c in (wider.schema.columns if wider is not None else ())
         if c.kept and c.name != called[c.column_id] and not adding.options.drops_columns
     ]

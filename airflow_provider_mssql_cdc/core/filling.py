@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.entry_values import NONE
-from airflow_provider_mssql_cdc.core.going_on import Followed, follows, goes_on_with, held_as
+from airflow_provider_mssql_cdc.core.going_on import Followed, follows, goes_on_with, held_as, is_small
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, same_schema
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, same_schema
 from airflow_provider_mssql_cdc.core.waiting import check_filtered, without
 
 FILLING = ".filling"
@@ -42,6 +42,7 @@ def own_columns(
     *,
     widens: str = "",
     there: Collection[int] | None = None,
+    sets_aside: Callable[[Column], bool] = is_small,
 ) -> Chosen:
     """The columns with which a sink goes on: those that it has, or where that is not known the table's.
 
@@ -51,10 +52,11 @@ def own_columns(
     :param exact: columns beside the key's whose nullability counts
     :param widens: as for ``goes_on_with``
     :param there: as for ``goes_on_with``
+    :param sets_aside: as for ``goes_on_with``
     """
     if schema_hash is None or same_schema(schema_hash, table.schema):
         return table
-    found = goes_on_with(now, kept(schema_hash), exact, widens=widens, there=there)
+    found = goes_on_with(now, kept(schema_hash), exact, widens=widens, there=there, sets_aside=sets_aside)
     if found is not None and follows(
         like := held_as(found, [table.schema]), schema_hash, kept(schema_hash), widens=widens
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.columns import TEXT_SUFFIX, map_column
@@ -20,6 +20,11 @@ _DECIMALS = ("decimal", "numeric")
 _VARYING = ("varchar", "nvarchar", "varbinary")
 
 
+def is_small(column: Column) -> bool:
+    """Whether older images never name a column as one whose value they lack."""
+    return not column.is_lob
+
+
 def goes_on_with(
     schema: TableSchema,
     loaded: KeptSchema | None,
@@ -27,6 +32,7 @@ def goes_on_with(
     *,
     widens: str = "",
     there: Collection[int] | None = None,
+    sets_aside: Callable[[Column], bool] = is_small,
 ) -> TableSchema | None:
     """The schema with which a sink goes on that was loaded with another one, where that is nothing to it: the source
     has dropped columns, which the change table has still, and captures as NULL since (docs: sys.sp_cdc_enable_table),
@@ -39,6 +45,8 @@ def goes_on_with(
         ``INCOMPATIBLE_TYPES``; else ''
     :param there: the column_ids of all that the source table has, captured or not; None where it may be another table
         than the one that the sink was loaded from
+    :param sets_aside: whether targets can give a column that the source has dropped another name, where one that was
+        renamed gets its own
     :return: None where more has changed
     """
     if loaded is None:
@@ -83,7 +91,7 @@ def goes_on_with(
         else:
             columns.append(column)
     if there is not None:
-        columns += _absent(schema, loaded, there)
+        columns += _absent(schema, loaded, there, sets_aside if widens else None)
     found = dataclasses.replace(schema, columns=tuple(columns))
     return found if (as_before(found, loaded) if widens else found).hash == loaded.hash else None
 
@@ -99,13 +107,23 @@ def ids_there(feed: Feed, source_object_id: int | None) -> frozenset[int] | None
     return frozenset((*captured, *(column.column_id for column in feed.others)))
 
 
-def _absent(schema: TableSchema, loaded: KeptSchema, there: Collection[int]) -> Iterator[Column]:
-    """The columns of which the source has dropped each, and the change table has none."""
+def _absent(
+    schema: TableSchema, loaded: KeptSchema, there: Collection[int], sets_aside: Callable[[Column], bool] | None
+) -> Iterator[Column]:
+    """The columns of which the source has dropped each, and the change table has none.
+
+    :param sets_aside: as for ``goes_on_with``; None where names are not followed
+    """
     has = {column.column_id for column in schema.columns}
+    were = {facts.column_id: facts.name for facts in loaded.columns}
+    renamed = {c.name.casefold() for c in schema.columns if were.get(c.column_id, c.name) != c.name}
     behind = max((column.ordinal for column in schema.columns), default=0)
     gone = [facts for facts in loaded.columns if facts.column_id not in has and facts.column_id not in there]
     for ordinal, facts in enumerate(gone, behind + 1):
-        yield dataclasses.replace(column_of(facts, ordinal), kept=True, absent=True)
+        column = dataclasses.replace(column_of(facts, ordinal), kept=True, absent=True)
+        if sets_aside is not None and facts.name.casefold() in renamed and sets_aside(column):
+            column = dataclasses.replace(column, name=set_aside(column))
+        yield column
 
 
 def column_of(facts: ColumnFacts, ordinal: int) -> Column:
@@ -297,6 +315,15 @@ def set_aside(column: Column | ColumnFacts) -> str:
     return f"{column.name}__dropped_{column.column_id}"
 
 
+def told_of_aside(was: str, name: str) -> str:
+    """What people are told of a column that the source has dropped, and that makes way for another one.
+
+    :param was: its name
+    :param name: that it gets
+    """
+    return f"column {was}, which the source table dropped, gets the name {name}: another one has its own"
+
+
 def _was(column: Column, then: ColumnFacts) -> Column:
     return dataclasses.replace(
         column,
@@ -313,7 +340,8 @@ def _was(column: Column, then: ColumnFacts) -> Column:
 
 def _followed(then: KeptSchema, now: TableSchema) -> Iterator[tuple[ColumnFacts, Column]]:
     known = {facts.column_id: facts for facts in then.columns}
-    names = {facts.name.casefold() for facts in known.values()}
+    aside = {c.column_id for c in now.columns if c.kept and c.column_id in known and _is_aside(c, known[c.column_id])}
+    names = {facts.name.casefold() for facts in known.values() if facts.column_id not in aside}
     for column in now.columns:
         was = known.get(column.column_id)
         if was is None or column.dropped:
@@ -323,13 +351,18 @@ def _followed(then: KeptSchema, now: TableSchema) -> Iterator[tuple[ColumnFacts,
         # large values that they lack
         if renamed and (column.is_lob or column.name.casefold() in names):
             continue
-        if renamed and column.kept and column.name != set_aside(was):
+        if renamed and column.kept and not _is_aside(column, was):
             continue
         same = _was(column, was) == column and was.computed == column.computed
         # another value of the key is another row
         alters = _is_held(was, column) or (column.name not in now.key and _follows_in(was, column))
         if alters or (renamed and same):
             yield was, column
+
+
+def _is_aside(column: Column, was: ColumnFacts) -> bool:
+    """Whether a column has made way for another one of its name."""
+    return column.name == set_aside(was)
 
 
 def _is_held(then: ColumnFacts, now: Column) -> bool:

@@ -202,7 +202,10 @@ def assess(
     loaded_first, widens = widest(states, kept), options.follows_types
     others = by_other_keys(named, now, kept) if rekeys(options) else {}
     beginning = first_anew(now, others, loaded_first, adding, feed) or adding.beginning(now)
-    schema = schema_of(now, beginning, loaded_first, kept, options.copy_by, widens=widens, there=there)
+    aside = adding.sets_aside
+    schema = schema_of(
+        now, beginning, loaded_first, kept, options.copy_by, widens=widens, there=there, sets_aside=aside
+    )
     wider, told = added_to(name, feed, schema, now, adding, hides, salt)
     selection = select(name, schema, adding.choice(schema, feed), check=salt, position=feed.POSITION)
     if wider is not None:
@@ -228,7 +231,7 @@ def assess(
     rekeyed = {s: then for s, then in others.items() if s in sinks and begins_anew(schema, then, widens=widens)}
     own = {
         shape: own_columns(
-            chosen, now, sink.schema_hash, kept, options.copy_by, widens=options.follows_types, there=there
+            chosen, now, sink.schema_hash, kept, options.copy_by, widens=widens, there=there, sets_aside=aside
         )
         for shape, sink in sinks.items()
         if sink is not None and shape not in rekeyed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.columns import TEXT_SUFFIX
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, SchemaChangedError
 from airflow_provider_mssql_cdc.core.feed import DdlChange
-from airflow_provider_mssql_cdc.core.going_on import Followed, followed, follows, goes_on_with
+from airflow_provider_mssql_cdc.core.going_on import Followed, followed, follows, goes_on_with, is_small, told_of_aside
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.schema import ColumnFacts, KeptSchema, KeptSchemas
 from airflow_provider_mssql_cdc.core.schema_diff import differing
@@ -207,7 +207,9 @@ def told_of(followed: Mapping[str, Mapping[str, Followed]], schema: TableSchema,
         if (each := types.get(facts.name)) is None:
             continue
         follow = f"{', '.join(shape for shape, columns in followed.items() if facts.name in columns)} follow"
-        if each.was.name != facts.name:
+        if each.was.name != facts.name and schema.column(facts.name).kept:
+            told.append(told_of_aside(each.was.name, facts.name))
+        elif each.was.name != facts.name:
             told.append(f"column {each.was.name} was renamed to {facts.name}: {follow}")
         if each.was.type_facts != facts.type_facts:
             where = f", in the column {selection.name_of(schema.column(facts.name))}" if each.apart else ""
@@ -225,6 +227,7 @@ def schema_of(
     *,
     widens: str = "",
     there: Collection[int] | None = None,
+    sets_aside: Callable[[Column], bool] = is_small,
 ) -> TableSchema:
     """The schema of a table's load: that of a sink which was loaded with another one, where it goes on with that.
 
@@ -234,13 +237,16 @@ def schema_of(
     :param exact: columns beside the key's whose nullability counts
     :param widens: as for ``goes_on_with``
     :param there: as for ``goes_on_with``
+    :param sets_aside: as for ``goes_on_with``
     """
     for sink in sinks:
         if sink is None or sink.schema_hash is None:
             continue
         if same_schema(sink.schema_hash, now):
             return now
-        if (found := goes_on_with(now, kept(sink.schema_hash), exact, widens=widens, there=there)) is not None:
+        then = kept(sink.schema_hash)
+        found = goes_on_with(now, then, exact, widens=widens, there=there, sets_aside=sets_aside)
+        if found is not None:
             return found
     return beginning
 

@@ -222,6 +222,8 @@ class SinkColumns:
         }
         if not names:
             return
+        # what makes way for another one goes first
+        names = dict(sorted(names.items(), key=lambda each: each[1][1] in names))
         if (difference := self._target.check(then)) is None:
             self._target.rename({old: new for old, (_, new) in names.items()})
             return

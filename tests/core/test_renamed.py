@@ -77,6 +77,68 @@ def test_targets_follow_names_that_no_other_column_had(drawn):
         assert goes_on_with(now, kept) is None
 
 
+def live_now(schema: TableSchema) -> set[str]:
+    return {column.name.lower() for column in schema.columns}
+
+
+def facts(column: Column) -> tuple[str, int]:
+    return column.type, column.length
+
+
+@given(renamings(), st.data())
+def test_what_the_source_has_dropped_makes_way_for_a_column_that_gets_its_name(drawn, data):
+    then, now = drawn
+    gone = set(
+        data.draw(st.lists(st.sampled_from([c.column_id for c in then.columns if c.name not in then.key] or [9])))
+    )
+    left = TableSchema(tuple(c for c in now.columns if c.column_id not in gone), now.key)
+    names = {c.column_id: c.name for c in then.columns}
+    live = {name.lower() for id_, name in names.items() if id_ not in gone}
+    dropped = {c.name.lower(): c for c in then.columns if c.column_id in gone}
+    renamed = [c for c in left.columns if c.name != names[c.column_id]]
+    aside = [dropped[c.name.lower()] for c in renamed if c.name.lower() in dropped]
+    small = not any(c.is_lob for c in (*renamed, *aside, *(then.columns[c.column_id - 1] for c in renamed)))
+    same = dataclasses.replace(left, columns=tuple(c for c in left.columns if c.name == names[c.column_id]))
+    # names that differ in their case alone are another matter, and so are other types
+    alike = len({c.name.lower() for c in then.columns}) < len(names) or len(live_now(left)) < len(left.columns)
+    if (
+        alike
+        or live_now(same) & dropped.keys()
+        or any(facts(c) != facts(then.columns[c.column_id - 1]) for c in left.columns)
+    ):
+        return
+    found = goes_on_with(left, KeptSchema.of(then), widens="fail", there={c.column_id for c in left.columns})
+    follows = small and not any(c.name.lower() in live for c in renamed)
+    assert (found is not None) == follows
+    if found is None:
+        return
+    called = {c.column_id: c.name for c in found.columns}
+    assert {c.column_id for c in found.columns} == set(names)
+    assert {id_: called[id_] for id_ in set(names) - gone} == {c.column_id: c.name for c in left.columns}
+    for id_ in gone & set(names):
+        assert called[id_] == f"{names[id_]}__dropped_{id_}" if then.columns[id_ - 1] in aside else names[id_]
+    assert len({name.lower() for name in called.values()}) == len(called)
+    assert chosen_before(Chosen(found, Selection()), KeptSchema.of(then)).schema.hash == then.hash
+    # where targets cannot have that name, or names are not followed, it is refused
+    if aside:
+        how = {"there": {c.column_id for c in left.columns}}
+        assert goes_on_with(left, KeptSchema.of(then), widens="fail", sets_aside=lambda _: False, **how) is None
+        assert goes_on_with(left, KeptSchema.of(then), **how) is None
+
+
+def test_a_column_gets_the_name_of_one_that_was_dropped_before_the_same_load():
+    then = TableSchema(tuple(Column(n, n, name, "int") for n, name in enumerate(("id", "a", "b"), 1)), ("id",))
+    # and another one comes under its own name
+    now = TableSchema((then.columns[0], Column(2, 3, "a", "int"), Column(3, 4, "b", "int")), ("id",))
+    found = goes_on_with(now, KeptSchema.of(then), widens="fail", there={1, 3, 4})
+    assert found is not None
+    assert [(column.name, column.column_id) for column in found.columns] == [("id", 1), ("a", 3), ("a__dropped_2", 2)]
+    assert names_before(KeptSchema.of(then), found) == {"a": "b", "a__dropped_2": "a"}
+    again = goes_on_with(now, KeptSchema.of(found), widens="fail", there={1, 3, 4})
+    assert again is not None
+    assert again.hash == found.hash
+
+
 @given(renamings())
 def test_what_is_loaded_of_the_rows_is_the_same_by_other_names(drawn):
     then, now = drawn

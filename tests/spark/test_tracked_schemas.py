@@ -47,6 +47,10 @@ STEPS = {
         "ALTER TABLE lab.things DROP COLUMN was_c",
         "INSERT INTO lab.things (id, a, bb) VALUES (9, 9, 9)",
     ),
+    "the name of one that goes": (
+        "ALTER TABLE lab.things DROP COLUMN a; EXEC sp_rename 'lab.things.c', 'a', 'COLUMN'",
+        "UPDATE lab.things SET a = 77 WHERE id = 2",
+    ),
 }
 
 

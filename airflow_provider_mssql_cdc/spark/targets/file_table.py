@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar, Self
 
@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, from_properties, properties
 from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.targets import Opening, State
-from airflow_provider_mssql_cdc.spark.targets.sql import drop, rename, text, widen
+from airflow_provider_mssql_cdc.spark.targets.sql import drop, rename, text, widen, with_names
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +69,15 @@ class FileTable:
     def _open(self) -> None:
         """What a format does first."""
 
+    def _renames(self, has: Collection[str]) -> dict[str, str]:
+        """The columns that have other names than these rows say.
+
+        :param has: the columns of the rows, of which another run may have renamed some
+        """
+        left = {old: new for old, new in self._renamed.items() if old in has}
+        # a name may be that of a column which gives it away
+        return {old: new for old, new in left.items() if new not in has or (left.get(new) not in (None, *has))}
+
     def _note(self, columns: Mapping[str, str]) -> None:
         """Note columns that get other names, or get theirs back."""
         undone = {new: old for old, new in columns.items() if self._renamed.get(new) == old}
@@ -111,8 +120,7 @@ class LakeTable(FileTable, abc.ABC):
 
     def named(self, rows: DataFrame) -> DataFrame:
         """Rows of the table as it was before columns were renamed here, with the names that these have now."""
-        has = {*rows.columns}
-        return rows.withColumnsRenamed({old: new for old, new in self._renamed.items() if new not in has})
+        return with_names(rows, self._renames(rows.columns))
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the table's properties, which it gets now or when it is made."""

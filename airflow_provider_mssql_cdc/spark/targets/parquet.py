@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.spark.files import check_folder, no_pattern, write_rows
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
-from airflow_provider_mssql_cdc.spark.targets.sql import quoted
+from airflow_provider_mssql_cdc.spark.targets.sql import quoted, with_names
 
 VERSION = 2
 _RENAMING, _DROPPING = 3, 4
@@ -140,7 +140,7 @@ class ParquetTable(FileTable):
     def rows(self, state: State) -> DataFrame:
         """The rows that the table held then."""
         manifests = [m for m in self._known() if m.number <= (state.snapshot or 0)]
-        return _rows(self._session, self._path, manifests).withColumnsRenamed(self._renames(manifests))
+        return with_names(_rows(self._session, self._path, manifests), self._renames(_names(manifests)))
 
     def rows_of(self, state: State, keys: Callable[[], DataFrame | None]) -> DataFrame:
         """All of them: files have no index."""
@@ -169,7 +169,9 @@ class ParquetTable(FileTable):
             schema = self._kept if marker is not None else None
             manifest = Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time(), schema)
             gone = tuple(name for name, _ in known[-1].columns if name in self._dropped)
-            done = self._make(dataclasses.replace(manifest, renamed=tuple(self._renames(known).items()), dropped=gone))
+            done = self._make(
+                dataclasses.replace(manifest, renamed=tuple(self._renames(_names(known)).items()), dropped=gone)
+            )
         finally:
             if done is False:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -199,14 +201,9 @@ class ParquetTable(FileTable):
 
     def _columns(self, manifests: Sequence[Manifest]) -> dict[str, str]:
         """The columns from the next manifest on, each with its type."""
-        names = self._renames(manifests)
+        names = self._renames(_names(manifests))
         has = ((name, type_) for name, type_ in manifests[-1].columns if name not in self._dropped)
         return {names.get(name, name): type_ for name, type_ in has} | self._wider
-
-    def _renames(self, manifests: Sequence[Manifest]) -> dict[str, str]:
-        """The columns that get other names with the next manifest: another run may have given them."""
-        has = {name for name, _ in manifests[-1].columns}
-        return {old: new for old, new in self._renamed.items() if old in has and new not in has}
 
     def _known(self) -> list[Manifest]:
         """The manifests of a table that was there before.
@@ -303,6 +300,11 @@ def _listed(folder: Path) -> list[Path]:
 _RESTORE = "Restore the folder as a whole, or load the table anew after `mssql-cdc checkpoint reset`."
 
 
+def _names(manifests: Sequence[Manifest]) -> list[str]:
+    """The columns of the last manifest."""
+    return [name for name, _ in manifests[-1].columns]
+
+
 def _rows(session: SparkSession, path: Path, manifests: Sequence[Manifest]) -> DataFrame:
     """The rows of all manifests, with the columns of the last one."""
     for file in (path / file for manifest in manifests for file in manifest.files):
@@ -320,9 +322,12 @@ def _rows(session: SparkSession, path: Path, manifests: Sequence[Manifest]) -> D
             parts.append(({now: before[there] for now, there in parts[-1][0].items() if there in before}, []))
     types = dict(manifests[-1].columns)
     read = [
-        session.read.schema(", ".join(f"{quoted(called[name])} {types[name]}" for name in types if name in called))
-        .parquet(*files)
-        .withColumnsRenamed({there: now for now, there in called.items()})
+        with_names(
+            session.read.schema(
+                ", ".join(f"{quoted(called[name])} {types[name]}" for name in types if name in called)
+            ).parquet(*files),
+            {there: now for now, there in called.items()},
+        )
         for called, files in parts
         if files
     ]

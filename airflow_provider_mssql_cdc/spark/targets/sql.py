@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
@@ -188,6 +189,14 @@ def rename(session: SparkSession, target: str, columns: Mapping[str, str], name:
                 f"it has the property {COLUMN_MAPPING} = name, which locks out readers that do not know of it (docs: "
                 "Delta column mapping). Else load into another table.",
             ) from error
+
+
+def with_names(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """The rows with other names of columns, all at once: one may get a name that another one gives away.
+
+    :param names: name to the one that it gets
+    """
+    return rows.select(*(F.col(quoted(name)).alias(names.get(name, name)) for name in rows.columns))
 
 
 def drop(session: SparkSession, target: str, columns: Sequence[str], name: str) -> None:

@@ -227,8 +227,9 @@ class SinkColumns:
         if (difference := self._target.check(then)) is None:
             self._target.rename({old: new for old, (_, new) in names.items()})
             return
-        # what is there by its new name was renamed by a run that was killed after it
-        left = {old: (column, new) for old, (column, new) in names.items() if new not in difference.found}
+        # what is there by its new name was renamed by a run that was killed after it, unless it is one that makes way
+        makes_way = {old for old, (_, new) in names.items() if new not in difference.found}
+        left = {old: each for old, each in names.items() if old in makes_way or each[1] in makes_way}
         self._target.finish([column for column, _ in left.values()])
         difference = self._target.check(then)
         there = difference.found if difference is not None else names

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.spark.sink import Sink
 from airflow_provider_mssql_cdc.spark.sink_columns import SinkColumns
+from airflow_provider_mssql_cdc.spark.targets.iceberg_columns import AddedColumns
 from tests.support.spark.kill_points import AFTER, BEFORE, POINTS, Point
 from tests.support.spark.stop import Killed, kill_at
 from tests.support.spark.tracked_origin import PlannedRuns, TrackedOrigin
@@ -42,12 +43,15 @@ def test_it_gets_the_name_and_the_other_one_makes_way(origin, monkeypatch, forma
     runs.run()
     dropped = {row["id"]: row["a"] for row in found.sql("SELECT id, a FROM lab.things")}
     found.sql("ALTER TABLE lab.things DROP COLUMN a; EXEC sp_rename 'lab.things.b', 'a', 'COLUMN'")
-    found.sql("UPDATE lab.things SET a = 21 WHERE id = 2; INSERT INTO lab.things VALUES (5, 50)")
+    # and another one comes, with a commit that may be killed, too
+    found.sql("ALTER TABLE lab.things ADD c int NOT NULL DEFAULT 7")
+    found.sql("UPDATE lab.things SET a = 21 WHERE id = 2; INSERT INTO lab.things VALUES (5, 50, 8)")
     for point in (
         Point(SinkColumns, "_rename", BEFORE),
         Point(SinkColumns, "_rename", AFTER),
         Point(Sink, "write", BEFORE),
         POINTS["iceberg"]["one shape committed"],
+        *((Point(AddedColumns, "add", AFTER),) if format_ == "iceberg" else ()),
     ):
         with monkeypatch.context() as patch, contextlib.suppress(Killed):
             kill_at(patch, point)
@@ -56,7 +60,7 @@ def test_it_gets_the_name_and_the_other_one_makes_way(origin, monkeypatch, forma
     check(("id", "a"))
     found.sql("UPDATE lab.things SET a = 31 WHERE id = 3; DELETE FROM lab.things WHERE id = 4")
     runs.run()
-    check(("id", "a"))
+    check(("id", "a", "c"))
     if "mirror" in shapes:
         rows = {row["id"]: row["a__dropped_2"] for row in origin.lake(NAME)}
         assert rows == {1: dropped[1], 2: None, 3: None, 5: None}

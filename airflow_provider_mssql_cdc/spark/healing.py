@@ -151,6 +151,7 @@ def _is_rekeyed(plan: SinkPlan) -> bool:
 
 
 def _has_versions(rows: TrackedRows) -> bool:
+    """Whether rows are read by versions, so that none is missed that moves meanwhile."""
     scan = rows.scan()
     return scan.by_versions or scan.by_snapshots
 
